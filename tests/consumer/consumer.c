@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program of somebody else's, built against the installed library; one text for C11,
- * C17 and C++17. Takes each kind of lock once, and sees that the header is the library's.
- */
+/* A program of another project, built against the installed library; the same text for
+ * C11, C17 and C++17. Takes each kind of lock once, and checks that the header is the
+ * installed library's. */
 #include <rlock.h>
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 static rlock_mutex_t mutex = RLOCK_MUTEX_INITIALIZER("consumer:mutex");
 static rlock_fair_t fair = RLOCK_FAIR_INITIALIZER("consumer:fair");
 static rlock_rwlock_t rwlock = RLOCK_RWLOCK_INITIALIZER("consumer:rwlock");
-/* The others are to compile. */
+/* The other initialisers must compile. */
 rlock_mutex_t consumer_mutexes[] = {
     RLOCK_RECURSIVE_MUTEX_INITIALIZER_NP("consumer:recursive"),
     RLOCK_ERRORCHECK_MUTEX_INITIALIZER_NP("consumer:errorcheck"),

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the fuzz targets share. A target is a file that defines LLVMFuzzerTestOneInput; it
- * is linked either with libFuzzer (tests/fuzz/run) or with replay.c, which is a program
- * of `make check`. An input that breaks a property ends the process by fuzz_must.
+ * Functions that the fuzz targets share. A target is a file that defines
+ * LLVMFuzzerTestOneInput. It is linked either with libFuzzer (tests/fuzz/run) or with
+ * replay.c, which is a program of `make check`. An input that breaks a property ends the
+ * process by fuzz_must.
  */
 #ifndef FUZZ_H
 #define FUZZ_H
@@ -13,12 +14,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Says what does not hold and aborts: libFuzzer and replay.c keep the input. */
+/* Prints the condition that does not hold, and aborts: libFuzzer and replay.c keep the
+ * input. */
 #define fuzz_must(condition)                                                             \
     ((condition) ? (void)0 : fuzz_fail(__FILE__, __LINE__, #condition))
 void fuzz_fail(const char *file, int line, const char *what) __attribute__((noreturn));
 
-/* Draws from an input, front to back; 0 when it is used up. */
+/* An input that is consumed front to back; it reads as 0 when it is used up. */
 struct fuzz_input {
     const uint8_t *at;
     size_t left;
@@ -26,11 +28,11 @@ struct fuzz_input {
 uint8_t fuzz_byte(struct fuzz_input *in);
 /* Up to `max` bytes; *ret_len says how many. Points into the input. */
 const uint8_t *fuzz_bytes(struct fuzz_input *in, size_t max, size_t *ret_len);
-/* A line: up to the next '\n', which is taken too, or to the end. */
+/* A line: up to the next '\n', which is consumed too, or up to the end. */
 const uint8_t *fuzz_line(struct fuzz_input *in, size_t *ret_len);
 
-/* A heap copy that ends where its block does, so that a read beyond is seen; with a NUL
- * behind it if `terminated`. */
+/* A heap copy that ends where its block ends, so that a sanitizer notices a read beyond;
+ * if `terminated`, with a NUL behind it. */
 char *fuzz_copy(const void *bytes, size_t len, bool terminated);
 
 /* Whether all of it is printable ASCII. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A whole client against a server that does what the input says. The input's first line
- * is what the client does, a letter each (see `calls`); the other lines are the server's
- * steps (peer.h). Every call returns in time with a code that is documented, no lock is
- * taken without an answer or a message that may be a grant, log lines and reasons are
- * printable, and nothing is left open at the end.
+ * is what the client does, one letter each (see `calls`); the other lines are the
+ * server's steps (peer.h). Properties: every call returns in time with a documented code;
+ * no lock is taken without a reply or a message that may be a grant; log lines and
+ * reasons are printable; nothing is left open at the end.
  */
 #include "fuzz.h"
 #include "peer.h"
@@ -28,11 +28,11 @@ enum {
     LEASE_MS = 60,
     LONG_LEASE_MS = 100,
     NAP_MS = 25,
-    /* what a call may take beyond its timeouts on a busy machine: less than any timeout
-       that it could have taken by mistake */
+    /* how much longer than its timeouts a call may take on a busy machine: less than any
+     * timeout that it could have used by mistake */
     ROOM_MS = 2000,
-    /* to close waits for the client's threads, which a machine with many times more to do
-       than it can may not have begun to run yet */
+    /* close waits for the client's threads; an overloaded machine may not have started
+     * them yet */
     CLOSE_ROOM_MS = 10000
 };
 
@@ -125,7 +125,7 @@ static int look(void)
     return rc;
 }
 
-/* Reads beside the others, as another thread of the process. */
+/* Reads at the same time, as another thread of the process. */
 static void *read_beside(void *arg)
 {
     struct timespec until = soon(CLOCK_MONOTONIC);
@@ -144,7 +144,7 @@ static int start_companion(void)
     return 0;
 }
 
-/* *ret_locks: whether it is a call that may take a lock. */
+/* *ret_locks: whether the call may take a lock. */
 static int call(char what, bool *ret_locks)
 {
     struct timespec until = soon(CLOCK_MONOTONIC);
@@ -220,7 +220,7 @@ static void checked_call(char what)
     fuzz_must(is_code(rc));
     fuzz_must(test_now_ms() - start <= test_ms(ROOM_MS));
     if (locks && (rc == 0 || rc == EOWNERDEAD)) {
-        /* a writer that reads, too, is told his levels as a writer */
+        /* to a writer that also reads, count gives its levels as a writer */
         fuzz_must(level_count() == before + 1 || (strchr("rR", what) && before > 0));
         fuzz_must(before > 0 || fuzz_peer_gave());
     } else if (locks) {
@@ -258,7 +258,7 @@ static void open_all(bool tcp)
     fuzz_must(rlock_rwlock_init(&rwlock, &rattr, "w") == 0);
 }
 
-/* Levels end, whatever the server says. */
+/* Unlocking ends all levels, whatever the server says. */
 static void unlock_all(void)
 {
     for (int i = 0; level_count() > 0; i++) {
@@ -284,8 +284,8 @@ static void close_all(void)
     fuzz_peer_end();
 }
 
-/* What a client has: sockets, and descriptors for events and alarms; not the pipes of
- * libFuzzer's symbolizer. */
+/* The number of descriptors that a client may have: sockets, events and alarms. The pipes
+ * of libFuzzer's symbolizer do not count. */
 static int count_descriptors(void)
 {
     DIR *d = opendir("/proc/self/fd");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parser of files like /etc/rlock.conf. The input is such a file, up to the first
- * byte 0xff; what follows is the file with the password, whose path '^' stands for. What
- * the parser takes names one server, whose URL means the same; what it refuses it
- * explains in one printable line that begins with the file's path and shows no password.
+ * The parser of files like /etc/rlock.conf. The input up to its first byte 0xff is such a
+ * file; the rest is the password file, and '^' stands for its path. Properties: a file
+ * that is accepted names one server, and its URL means the same; a refusal is explained
+ * in one printable line that begins with the file's path and shows no password.
  */
 #include "base/error.h"
 #include "fuzz.h"
@@ -23,7 +23,7 @@ enum { DEFAULT_MS = 3000, CONNECTIONS = 16, PATH_SIZE = 32, END_OF_TEXT = 0xff }
 #define SECRET "qzcanaryzq"
 #define USER "of-the-program"
 
-/* In memory, with a path. */
+/* A file in memory, with a path. */
 struct file {
     int fd;
     char path[PATH_SIZE];
@@ -75,7 +75,7 @@ static bool same_text(const char *a, const char *b)
     return !a || !b ? a == b : strcmp(a, b) == 0;
 }
 
-/* Whether the password is the first line of the file with it. */
+/* Whether the password is the first line of the password file. */
 static bool is_of_file(const char *text, const char *bytes, size_t len)
 {
     size_t end = 0;
@@ -84,8 +84,8 @@ static bool is_of_file(const char *text, const char *bytes, size_t len)
     return strlen(text) == end && memcmp(text, bytes, end) == 0;
 }
 
-/* The URL says all of it but for the credentials. These are its own, if it may have any;
- * else the program's, or of the file with the password. */
+/* Checks that the URL says all except the credentials. These are the URL's, if it may
+ * have any; else the program's, or those of the password file. */
 static void check_taken(const struct rlk_config *c, bool may_be_of_url,
                         bool with_credentials, const char *bytes, size_t len)
 {
@@ -128,7 +128,7 @@ static void check(const char *text, size_t len, bool with_credentials, const cha
     rlk_url_config_clear(&config);
 }
 
-/* What stands before and behind the text: a password, or what may be meant as one. */
+/* With text before and behind the input: a password, or what may be meant as one. */
 static void check_secret(const char *text, size_t len)
 {
     static const char *const forms[][2] = { { "url=redis://u:" SECRET "@", "" },
@@ -160,7 +160,8 @@ static bool contains(const char *text, size_t len, const char *word)
     return memmem(text, len, word, strlen(word)) != NULL;
 }
 
-/* What opens devices, or shows by itself the word that is looked for in messages. */
+/* Whether to skip the input: it names a device, or itself contains the word that is
+ * searched for in messages. */
 static bool is_left_out(const char *data, size_t size)
 {
     static const char *const words[] = { "/dev", "/proc", "/sys", SECRET };
@@ -171,7 +172,7 @@ static bool is_left_out(const char *data, size_t size)
     return false;
 }
 
-/* With the path in place of each '^'; *ret_len bytes, to be freed. */
+/* Puts the path in place of each '^'; *ret_len bytes, released with free(). */
 static char *expand(const uint8_t *data, size_t size, size_t *ret_len)
 {
     char *text = malloc(size * PATH_SIZE + 1);

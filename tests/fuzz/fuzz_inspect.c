@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What rlock_inspect, rlock_list and rlock_force_unlock make of answers: of keys that
- * anybody may have written. The input's first byte says which of them is called; the rest
- * is what the server answers to its requests, one reply after the other, and nothing any
- * more when it is used up. What is told is in range.
+ * How rlock_inspect, rlock_list and rlock_force_unlock handle replies about keys that any
+ * user may have written. The input's first byte selects the call; the rest is the
+ * server's replies to its requests, one after the other; when they are used up, none
+ * comes any more. All reported values are in range.
  *
- * What asks is compiled in here, with its ways to the server replaced.
+ * This file includes the library's source of these calls, with its requests to the server
+ * replaced.
  */
 #define rlk_rpc_request fuzz_trip_request
 #define rlk_rpc_command fuzz_trip_command
@@ -24,7 +25,7 @@ enum { REPLY_LIMIT = 1 << 20, KEYS_TOLD_MAX = 1000 };
 static struct rlock_client the_client = { .config.command_timeout_ms = 1000 };
 static struct rlk_conn *conn;
 static int request_count;
-static bool strange; /* the first answer is none of lock_inspect */
+static bool strange; /* the first reply is not one of lock_inspect */
 
 /* ---- the server */
 
@@ -96,7 +97,7 @@ int fuzz_trip_command(struct rlock_client *client, int argc, const char *const *
     return ret_answer->outcome == RLK_DONE ? 0 : ret_answer->code;
 }
 
-/* ---- what is told */
+/* ---- reported values */
 
 static void check_party(const rlock_party_t *party, long least_left_ms)
 {

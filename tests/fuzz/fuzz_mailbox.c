@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parser of mailbox messages, which anybody may publish. What it takes lies within
- * the message, is in range, and written out anew is read as the same. */
+/* The parser of mailbox messages, which any user may publish. The fields that it takes
+ * lie within the message and are in range; written out again and parsed, they are the
+ * same. */
 #include "fuzz.h"
 #include "net/mailbox.h"
 #include "net/script.h"
@@ -27,7 +28,7 @@ static bool digit(const char *text, size_t len, size_t at)
     return at < len && text[at] >= '0' && text[at] <= '9';
 }
 
-/* Where a number goes on behind zeros that mean nothing. */
+/* Where a number continues after leading zeros. */
 static size_t skip_zeros(const char *text, size_t len, size_t at)
 {
     bool inside = at > 0 && digit(text, len, at - 1);
@@ -36,7 +37,7 @@ static size_t skip_zeros(const char *text, size_t len, size_t at)
     return at;
 }
 
-/* Whether two texts say the same numbers, and else have the same bytes. */
+/* Whether two texts have the same numbers, and otherwise the same bytes. */
 static bool same_text(const char *a, size_t a_len, const char *b, size_t b_len)
 {
     size_t i = 0, j = 0;
@@ -50,7 +51,8 @@ static bool same_text(const char *a, size_t a_len, const char *b, size_t b_len)
     }
 }
 
-/* An id that is taken for ours is in range, and is the same when it is written. */
+/* An id that is accepted as this client's is in range, and is the same when it is written
+ * out. */
 static void check_id(const char *text, size_t len)
 {
     struct rlk_id id, other;
@@ -132,7 +134,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = fuzz_copy(data, size, false);
 
     check_id(text, size);
-    memset(&mail, 0xa5, sizeof(mail)); /* as on a stack */
+    memset(&mail, 0xa5, sizeof(mail)); /* as uninitialised memory on a stack */
     mail.grant_count = mail.id_len = 0;
     if (rlk_mailbox_parse(&mail, text, size)) {
         fuzz_must(mail.name_len >= 1 && mail.name_len <= RLOCK_NAME_MAX);

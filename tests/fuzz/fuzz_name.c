@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of locks and their keys. The input's first byte says how the second name comes
- * from the first, or both from the rest. Distinct names share no key but for the token
- * key and the channel of "a" and "{a}"; all keys of a name are in its cluster slot; what
- * is to be refused is.
+ * Names of locks and their keys. The input's first byte says how the second name is
+ * derived from the first, or that the rest contains both. Properties: distinct names
+ * share no key, except that "a" and "{a}" share the token key and the channel; all keys
+ * of a name are in its hash slot; invalid names are refused.
  */
 #include "base/error.h"
 #include "fuzz.h"
@@ -28,7 +28,7 @@ static bool begins(struct text t, const char *prefix)
     return t.len >= strlen(prefix) && memcmp(t.at, prefix, strlen(prefix)) == 0;
 }
 
-/* What rlk_key_check is to say, told in other words. */
+/* The expected result of rlk_key_check, by a second implementation. */
 static int expected(struct text t)
 {
     int depth = 0, tags = 0;
@@ -56,7 +56,7 @@ static int expected(struct text t)
     return depth == 0 ? 0 : EINVAL;
 }
 
-/* The part of a key that decides on its cluster slot. */
+/* The part of a key that determines its hash slot. */
 static struct text hash_tag(char *key, size_t len)
 {
     char *open = memchr(key, '{', len);
@@ -92,7 +92,7 @@ static void check_one(struct text name)
         size_t len = write_key(key, (enum rlk_key)k, name);
         struct text has = hash_tag(key, len);
         fuzz_must(equal(has.at, has.len, tag.at, tag.len));
-        if (k != RLK_KEY_N) /* nobody's name is a key of ours */
+        if (k != RLK_KEY_N) /* no name of a lock is one of the library's keys */
             fuzz_must(rlk_key_check(key, len) != 0);
         for (int i = 0; i < k; i++) {
             size_t other_len = write_key(other, (enum rlk_key)i, name);
@@ -136,7 +136,7 @@ static bool check_refusal(struct text name)
     return rc == 0;
 }
 
-/* The second name, from the first: names that are near to one another. */
+/* Derives a similar second name from the first. */
 static struct text derive(struct text a, uint8_t how)
 {
     char buf[RLK_KEY_SIZE + 2];
@@ -151,10 +151,10 @@ static struct text derive(struct text a, uint8_t how)
         len += a.len;
         buf[len++] = '}';
         break;
-    case 1: /* a key of it */
+    case 1: /* one of its keys */
         len = rlk_key_write(buf, (enum rlk_key)(how / 4 % RLK_KEY_COUNT), a.at, a.len);
         break;
-    case 2: /* a key of it, without the first bytes */
+    case 2: /* one of its keys, without its first bytes */
         len = rlk_key_write(buf, (enum rlk_key)(how / 4 % RLK_KEY_COUNT), a.at, a.len);
         from = len > 6 ? 6 : 0;
         break;

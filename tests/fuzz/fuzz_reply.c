@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The decoder of what lock scripts answer. The input's first byte, a digit, says of how
- * many ids an answer is awaited; the rest is what the server sent, reply after reply. A
- * second decoder, of this file, says what has to be taken: all else is EPROTO and ends
- * the connection.
+ * The decoder of replies of lock scripts. The input's first byte, a digit, says how many
+ * ids the expected answer has; the rest is what the server sent, reply after reply. A
+ * second decoder in this file says which replies are valid: any other reply is EPROTO and
+ * ends the connection.
  */
 #include "fuzz.h"
 #include "net/script.h"
@@ -20,7 +20,7 @@ enum { REPLY_LIMIT = 1 << 16 };
 #define TIME_MAX_US (INT64_C(1) << 53)
 #define TTL_MAX_MS (INT64_C(1) << 40)
 
-/* ---- what is to be taken */
+/* ---- replies that are valid */
 
 static const redisReply *element(const redisReply *reply, size_t i)
 {
@@ -84,7 +84,7 @@ static bool is_answer(const redisReply *reply, size_t fates)
            (reply->elements == end || integer_in(element(reply, end), 0, TIME_MAX_US));
 }
 
-/* ---- what is taken */
+/* ---- the decoder's results */
 
 static void check_fate(const struct rlk_fate *fate)
 {
@@ -93,8 +93,8 @@ static void check_fate(const struct rlk_fate *fate)
     fuzz_must((int)fate->what >= RLK_HELD && fate->what <= RLK_UNRECOVERABLE);
     fuzz_must(fate->remaining_ms >= (ours ? 0 : -2) && fate->remaining_ms <= TTL_MAX_MS);
     fuzz_must(fate->ticket >= 0 && fate->ticket <= TIME_MAX_US);
-    /* the ends that are reckoned from it are no earlier than the request, but for the
-     * granularity */
+    /* a lease's end that is computed from it is no earlier than the request, except for
+     * the granularity */
     fuzz_must(!ours || rlk_hold_lease_end(INT64_C(1) << 60, fate->remaining_ms) >=
                            (INT64_C(1) << 60) - 2000000);
 }
@@ -138,7 +138,7 @@ static void check_error(const struct rlk_conn *conn, const redisReply *reply,
         fuzz_must(answer->code == EACCES || answer->code == EPROTO);
 }
 
-/* `text_size` bytes of text may be wanted, or none. */
+/* The caller may want `text_size` bytes of text, or none. */
 static void decode(struct rlk_conn *conn, const redisReply *reply, size_t count,
                    size_t text_size)
 {
@@ -178,7 +178,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz_input in = { data, size };
     uint8_t first = fuzz_byte(&in);
-    size_t count = (first + 2u) % 10; /* of '0': 0 */
+    size_t count = (first + 2u) % 10; /* for '0' it is 0 */
     struct rlk_conn *conn = fuzz_conn_open(REPLY_LIMIT);
     size_t half = first >= 128 ? in.left / 2 : in.left;
 

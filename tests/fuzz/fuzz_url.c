@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parser of URLs. What it takes is in range, and written out anew it means the same;
- * what it refuses it explains in one printable line. */
+/* The parser of URLs. An accepted URL is in range, and written out again it means the
+ * same. A refusal is explained in one printable line. */
 #include "base/error.h"
 #include "fuzz.h"
 #include "net/url.h"
@@ -59,7 +59,7 @@ static size_t escape(char *to, const char *text)
     return len;
 }
 
-/* Writes a URL that says what the configuration does. */
+/* Writes a URL with the same meaning as the configuration. */
 static char *write_url(const struct rlk_config *c)
 {
     const struct rlk_target *t = &c->target;
@@ -113,10 +113,10 @@ static void check_same(const struct rlk_config *a, const struct rlk_config *b)
     fuzz_must(a->mutex_type == b->mutex_type);
 }
 
-/* The password of a URL that is refused is not in the reason. */
+/* Checks that the reason does not contain the password of a refused URL. */
 static void check_secret(const char *text)
 {
-    /* around the secret: what comes before it, and between it and the text */
+    /* around the secret: the text before it, and the text between it and the input */
     static const char secret[] = "qzcanaryzq"; /* looks like a parameter's name, too */
     static const char *const forms[][3] = {
         { "redis://u:", "@", "" },    { "redis://:", "", "@h" },

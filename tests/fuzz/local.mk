@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Hostile bytes. Of each target two programs: tests/fuzz/replay_<target>, a test; and, for
+# Hostile bytes. Each target has two programs: tests/fuzz/replay_<target>, a test; and, for
 # tests/fuzz/run, which configures for clang, tests/fuzz/fuzz_<target>.
 FUZZ_TARGETS = url conf name mailbox reply inspect client
 FUZZ_REPLAYS = tests/fuzz/replay_url tests/fuzz/replay_conf tests/fuzz/replay_name \
@@ -60,7 +60,7 @@ tests_fuzz_replay_url_CPPFLAGS = $(FUZZ_CPPFLAGS) -DFUZZ_TARGET='"url"'
 tests_fuzz_replay_url_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread
 tests_fuzz_replay_url_LINK = $(TEST_LINK)
 
-# Its inputs take files, and eight parses each.
+# Each input needs files, and is parsed eight times.
 tests_fuzz_replay_conf_SOURCES = tests/fuzz/fuzz_conf.c $(FUZZ_COMMON) $(FUZZ_REPLAY)
 tests_fuzz_replay_conf_CPPFLAGS = $(FUZZ_CPPFLAGS) -DFUZZ_TARGET='"conf"' \
 	-DFUZZ_ROUNDS=20000
@@ -89,7 +89,7 @@ tests_fuzz_replay_inspect_CPPFLAGS = $(FUZZ_CPPFLAGS) -DFUZZ_TARGET='"inspect"'
 tests_fuzz_replay_inspect_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread
 tests_fuzz_replay_inspect_LINK = $(TEST_LINK)
 
-# Its inputs take time: connections, timeouts.
+# Each input takes time: connections, timeouts.
 tests_fuzz_replay_client_SOURCES = tests/fuzz/fuzz_client.c $(FUZZ_COMMON) $(FUZZ_CLIENT) \
 	$(FUZZ_REPLAY)
 tests_fuzz_replay_client_CPPFLAGS = $(FUZZ_CPPFLAGS) -DFUZZ_TARGET='"client"' \

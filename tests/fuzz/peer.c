@@ -57,9 +57,9 @@ static bool gave, queued_raw;
 static int64_t ticket = 1000;
 static char last_id[NAME_SIZE], last_name[NAME_SIZE], mailbox[NAME_SIZE];
 
-/* ---- the text */
+/* ---- the input */
 
-/* The next line of a class, behind its letter. */
+/* Takes the next line of a class, without its letter. */
 static bool take_line(uint8_t class, struct fuzz_input *ret_line)
 {
     size_t at = next_line[class];
@@ -78,7 +78,7 @@ static bool take_line(uint8_t class, struct fuzz_input *ret_line)
     return false;
 }
 
-/* A word of a line as text; "" at its end. */
+/* Takes a word of a line as text; "" at its end. */
 static void take_word(struct fuzz_input *line, char word[32])
 {
     size_t len = 0;
@@ -91,7 +91,7 @@ static void take_word(struct fuzz_input *line, char word[32])
     word[len] = '\0';
 }
 
-/* ---- what is said */
+/* ---- output */
 
 static void add(struct out *out, const void *bytes, size_t len)
 {
@@ -209,7 +209,7 @@ static uint8_t classify(const struct request *req, const struct rlk_script *scri
                : 'o';
 }
 
-/* Of how many ids the client wants to hear. */
+/* The number of ids that the client expects in the answer. */
 static size_t count_ids(const struct request *req, const struct rlk_script *script)
 {
     bool refresh = contains(script->name, "refresh");
@@ -305,7 +305,7 @@ static void add_friendly(struct out *out, const struct conn *c, const struct req
     }
 }
 
-/* A message to whoever has subscribed. */
+/* Sends a message to all subscribers. */
 static void publish(struct fuzz_input *line)
 {
     static struct out out;
@@ -346,7 +346,7 @@ static void nap(long ms)
         poll(NULL, 0, (int)ms);
 }
 
-/* False: the connection is to be closed. */
+/* False: the connection must be closed. */
 static bool act(struct conn *c, const struct request *req, bool *ret_reset)
 {
     static struct out out;
@@ -415,7 +415,7 @@ static void drop(int i, bool reset)
     conns[i] = NULL;
 }
 
-/* A number behind its sign, with "\r\n". False: not all of it is there. */
+/* Takes a number behind its sign, with "\r\n". False: it is not complete yet. */
 static bool take_number(const char **p, const char *end, char sign, size_t *ret_number)
 {
     const char *cr = memchr(*p, '\n', (size_t)(end - *p));
@@ -427,7 +427,7 @@ static bool take_number(const char **p, const char *end, char sign, size_t *ret_
     return true;
 }
 
-/* The request at the front. Its length, or 0: not all of it is there. */
+/* Parses the request at the front. Returns its length; 0: it is not complete yet. */
 static size_t parse(const struct conn *c, struct request *ret_req)
 {
     const char *p = c->in, *end = c->in + c->in_len;
@@ -495,7 +495,7 @@ static void end_all(void)
         continue;
     if (!ending)
         return;
-    for (int i = 0; i < 2; i++) { /* who was on his way in */
+    for (int i = 0; i < 2; i++) { /* connections that were not accepted yet */
         struct pollfd p = { listeners[i], POLLIN, 0 };
         while (poll(&p, 1, 0) > 0)
             take_in(listeners[i]);
@@ -531,7 +531,7 @@ static void *run(void *arg)
     return arg;
 }
 
-/* ---- from outside */
+/* ---- for other threads */
 
 static char directory[64];
 

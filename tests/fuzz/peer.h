@@ -10,17 +10,17 @@
  * Each request takes the next line of its class. The actions:
  *
  *     =<what> <remaining ms> <ticket> <token> <flags> <more>   an answer of a script;
- *                 what is left out is as a friendly server would say it
- *     <<bytes>    these (\r, \n, \\, \xNN)
+ *                 omitted parts are as in a friendly server's answer
+ *     <<bytes>    these bytes (\r, \n, \\, \xNN)
  *     !<text>     an error
  *     ~<ms>       the friendly answer, late
- *     ?           none
- *     #           closes;  %  the same, with a reset
+ *     ?           no answer
+ *     #           closes the connection;  %  the same, with a reset
  *     2           the answer twice;  /<n>  n bytes of it
  *     @<text>     the answer "queued", and a message to the mailbox: %i the id, %t its
  *                 ticket, %n the name
  *
- * Where there is no line, the server is friendly.
+ * A request without a line gets a friendly answer.
  */
 #ifndef FUZZ_PEER_H
 #define FUZZ_PEER_H
@@ -29,17 +29,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Starts it, when called first. */
+/* Starts the server at the first call. */
 void fuzz_peer_start(void);
 /* "unix:///..." or "redis://127.0.0.1:..." */
 const char *fuzz_peer_url(bool tcp);
 
-/* The text for what comes now. It stays the caller's, until fuzz_peer_end. */
+/* Sets the text for the requests that follow. The caller keeps the memory valid until
+ * fuzz_peer_end. */
 void fuzz_peer_play(const uint8_t *text, size_t len);
-/* Closes what is open, and waits until that is done. */
+/* Closes all connections, and waits until that is done. */
 void fuzz_peer_end(void);
 
-/* Whether anything was said since fuzz_peer_forget that may be taken for a grant. */
+/* Whether, since fuzz_peer_forget, anything was sent that may be taken for a grant. */
 bool fuzz_peer_gave(void);
 void fuzz_peer_forget(void);
 

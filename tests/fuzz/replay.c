@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The main of a fuzz target in `make check`: runs every file of the target's corpus, then
- * mutations of them that are always the same. An input that fails is kept in the current
+ * mutations of them, the same in every run. An input that fails is kept in the current
  * directory as <target>.failed, for a debugger.
  *
- *     replay_<target> [file...]     the files alone, where some are named
+ *     replay_<target> [file...]     only these files
  */
 #include "fuzz.h"
 #include "wait.h"
@@ -36,7 +36,7 @@ static uint8_t input[INPUT_MAX];
 static size_t input_len;
 static uint64_t seed = UINT64_C(0x9e3779b97f4a7c15);
 
-/* ---- the one that fails */
+/* ---- the failing input */
 
 static void keep_input(int signal_number)
 {
@@ -56,7 +56,7 @@ static void run(const uint8_t *bytes, size_t len)
     if (bytes != input)
         memcpy(input, bytes, len);
     input_len = len;
-    /* a block of its own, so that a read beyond is seen */
+    /* its own block, so that a sanitizer notices a read beyond */
     uint8_t *copy = (uint8_t *)fuzz_copy(input, len, false);
     alarm((unsigned)test_ms(HANG_S));
     LLVMFuzzerTestOneInput(copy, len);
@@ -148,22 +148,22 @@ static void edit(void)
     const char *word = words[draw(sizeof(words) / sizeof(words[0]))];
 
     switch (draw(7)) {
-    case 0: /* a bit */
+    case 0: /* flips a bit */
         if (left > 0)
             input[at] ^= (uint8_t)(1u << draw(8));
         break;
-    case 1: /* a byte */
+    case 1: /* changes a byte */
         if (left > 0)
             input[at] = (uint8_t)draw(256);
         break;
-    case 2: /* some less */
+    case 2: /* removes some bytes */
         memmove(input + at, input + at + len, left - len);
         input_len -= len;
         break;
-    case 3: /* cut */
+    case 3: /* cuts the end */
         input_len = at;
         break;
-    case 4: /* some twice */
+    case 4: /* repeats some bytes */
     {
         uint8_t copy[16];
         len = len > sizeof(copy) ? sizeof(copy) : len;
@@ -174,7 +174,7 @@ static void edit(void)
     case 5:
         insert(at, word, strlen(word));
         break;
-    default: /* some of another */
+    default: /* inserts bytes of another file */
         if (other->len > 0) {
             size_t from = draw((uint32_t)other->len);
             insert(at, other->bytes + from,
@@ -209,7 +209,7 @@ int main(int argc, char **argv)
         run(files[i].bytes, files[i].len);
     fuzz_must(file_count > 0);
     long checks = file_count;
-    checks++; /* the mutations */
+    checks++; /* counted: the mutations */
     long rounds = argc > 1 ? 0 : test_count(4 * FUZZ_ROUNDS, FUZZ_ROUNDS) / test_ms(1);
     for (long i = 0; i < rounds; i++)
         mutate(&files[draw((uint32_t)file_count)]);

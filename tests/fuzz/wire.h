@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes of a server, read as a connection of the library reads them. */
+/* Feeds the library's connection with bytes of a server. */
 #ifndef FUZZ_WIRE_H
 #define FUZZ_WIRE_H
 
@@ -7,11 +7,11 @@
 
 #include <stdint.h>
 
-/* A ready connection without a socket, for one input. */
+/* Makes a ready connection without a socket, for one input. */
 struct rlk_conn *fuzz_conn_open(size_t reply_limit);
 void fuzz_conn_close(struct rlk_conn *conn);
 
-/* Feeds it as recv would. */
+/* Feeds the connection with bytes, as recv does. */
 void fuzz_conn_feed(struct rlk_conn *conn, const uint8_t *bytes, size_t len);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the shim by weak references when it is linked in, by dlsym when it is preloaded.
- * No state. Thread: any. */
+/* Finds the shim by weak references if it is linked in, by dlsym if it is preloaded. No
+ * state. Thread: any. */
 #include "alloc.h"
 
 #include "../shims/alloc_shim.h"
@@ -45,7 +45,7 @@ static long get(getter linked, const char *name)
 bool test_alloc_available(void)
 {
     test_alloc_fail_at(0);
-    void *volatile p = malloc(1); /* or the compiler leaves the pair out */
+    void *volatile p = malloc(1); /* otherwise the compiler removes both calls */
     free(p);
     return test_alloc_count() > 0;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The failing allocator of shims/alloc_shim.c, if this program has it: by tests/shims/
- * alloc_shim.c among its sources, or preloaded. */
+/* The failing allocator of shims/alloc_shim.c. A program has it if that file is among its
+ * sources, or is preloaded. */
 #ifndef TEST_ALLOC_H
 #define TEST_ALLOC_H
 
 #include <stdbool.h>
 
-/* False also with sanitizers and Valgrind, which bring an allocator of their own: skip
- * the test. */
+/* False also with sanitizers and Valgrind, which have their own allocator: skip the
+ * test. */
 bool test_alloc_available(void);
 
-/* As in shims/alloc_shim.h; without effect, or 0, when not available. */
+/* As in shims/alloc_shim.h. Without the shim they do nothing and return 0. */
 void test_alloc_fail_at(long n);
 void test_alloc_fail_from(long n);
 void test_alloc_this_thread(bool only);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steering the clock shim: another time of day for one process, while it runs. */
+/* Steers the clock shim: changes the time of day of one process while it runs. */
 #ifndef TEST_CLOCK_H
 #define TEST_CLOCK_H
 
@@ -20,18 +20,19 @@ struct test_clock {
 void test_clock_open(struct test_clock *c);
 void test_clock_close(struct test_clock *c);
 
-/* Shift CLOCK_REALTIME, or CLOCK_BOOTTIME, of the processes that were started with
- * c->env, from now on, against the machine's. */
+/* Set the shift of CLOCK_REALTIME, or of CLOCK_BOOTTIME, against the machine's clock,
+ * from now on, in the processes that were started with c->env. */
 void test_clock_set_real(struct test_clock *c, long ms);
 void test_clock_set_boot(struct test_clock *c, long ms);
 
-/* The same of the wall clock of a server, which is in force when this returns: some take
- * it at the next turn of their loop only (Valkey 9.1), or at one that has something to
- * do. Aborts when its TIME does not show it. */
+/* Shifts the wall clock of a server. The shift is in force when this returns: some
+ * servers notice it only in the next turn of their event loop (Valkey 9.1), or in the
+ * next turn that has work. Aborts when the server's TIME does not show it. */
 void test_clock_step(struct test_clock *c, struct test_redis *server, long ms);
 
-/* CLOCK_REALTIME leaps by ms more when it is read for the `reads`th time from now on, as
- * it seems to a process that stood still there; 0: no longer. Whether it has. */
+/* test_clock_leap: from the `reads`th read of CLOCK_REALTIME on, the clock is ms further:
+ * the process sees what it would see after standing still there. 0: no leap.
+ * test_clock_has_leapt: whether the leap has happened. */
 void test_clock_leap(struct test_clock *c, long reads, long ms);
 bool test_clock_has_leapt(const struct test_clock *c);
 

@@ -91,7 +91,7 @@ const char *conffile_use(const char *text)
     }
     const char *path = conffile_write_bytes("conf", full, len, 0644);
     snprintf(variable, sizeof(variable), "RLOCK_CONF=%s", path);
-    putenv(variable); /* setenv() would keep each value that it ever saw */
+    putenv(variable); /* setenv() would keep every value that the variable ever had */
     return variable;
 }
 
@@ -106,7 +106,8 @@ void conffile_obey_rights(void)
     if (syscall(SYS_capget, &head, sets) != 0)
         test_die("capget: %s", strerror(errno));
     for (size_t i = 0; i < sizeof(over) / sizeof(over[0]); i++) {
-        prctl(PR_CAPBSET_DROP, over[i]); /* those that it starts would have it again */
+        prctl(PR_CAPBSET_DROP, over[i]); /* otherwise the programs that it starts would
+                                            get it back */
         sets[CAP_TO_INDEX(over[i])].effective &= ~CAP_TO_MASK(over[i]);
         sets[CAP_TO_INDEX(over[i])].permitted &= ~CAP_TO_MASK(over[i]);
     }

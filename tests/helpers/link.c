@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes come in (test_link_read), are cut into messages, and each message passes the
- * rules once, which say whether and how it is queued. Messages go out (test_link_write)
- * from the head of their queue only, since a byte stream cannot overtake itself: a head
- * that is held or not yet due holds up what is behind it. Replies are matched with their
- * requests by order.
+ * Bytes come in (test_link_read) and are cut into messages. Each message is shown to the
+ * rules once; they say whether and how it is queued. Messages go out (test_link_write)
+ * from the head of their queue only, because a byte stream cannot overtake itself: a head
+ * that is held, or not yet due, delays all messages behind it. Replies are matched with
+ * their requests by order.
  *
- * A client that closes is still served: what it sent is forwarded when its time comes,
- * then the server is shown the end of the stream, and what it answers is read and
- * counted.
+ * A client that closes is still served: the link forwards what the client sent when its
+ * time comes, then shows the server the end of the stream, and reads and counts the
+ * server's replies.
  */
 #include "link.h"
 
@@ -32,7 +32,7 @@ struct test_message {
     unsigned char *data;
     size_t len, sent;
     int64_t due_ms;
-    int held_by; /* rule id, 0: nobody */
+    int held_by; /* rule id, 0: no rule */
     long drip_ms;
     bool drips;
     enum then then;
@@ -43,7 +43,7 @@ struct test_pending {
     unsigned char *request;
     size_t len;
     unsigned replies; /* still to come */
-    uint64_t counted; /* by these rules */
+    uint64_t counted; /* bit i: the rule of id i + 1 counted the request */
     char *canned;     /* the proxy answers this itself */
 };
 
@@ -117,7 +117,7 @@ static void close_fd(int *fd, bool reset)
     if (*fd < 0)
         return;
     const struct linger now = { .l_onoff = 1, .l_linger = 0 };
-    if (reset) /* fails on a Unix socket, which knows no RST */
+    if (reset) /* fails on a Unix socket, which has no RST */
         (void)setsockopt(*fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
     close(*fd);
     *fd = -1;
@@ -152,7 +152,7 @@ static struct test_message *enqueue(struct test_stream *s, const unsigned char *
     return m;
 }
 
-/* Queues a message as the rule says. False: it is not forwarded whole. */
+/* Queues a message as the verdict says. False: the message is not forwarded whole. */
 static bool enqueue_by(struct test_stream *s, const struct test_verdict *verdict,
                        const unsigned char *data, size_t len)
 {
@@ -191,7 +191,7 @@ static bool enqueue_by(struct test_stream *s, const struct test_verdict *verdict
     return true;
 }
 
-/* Answers of the proxy's own whose turn it is. */
+/* Sends the proxy's own replies whose turn it is. */
 static void answer_canned(struct test_link *link)
 {
     while (link->pending && link->pending->canned) {
@@ -250,7 +250,7 @@ static void split(struct test_link *link, struct test_stream *s)
     size_t at = 0;
     while (at < s->in_len) {
         long len = test_resp_length(s->in + at, s->in_len - at, up);
-        /* what is no message, or was never finished, passes as it is */
+        /* bytes that are no message, or a message that never ended, pass unchanged */
         if (len == TEST_RESP_INVALID || (len == TEST_RESP_PARTIAL && s->ended)) {
             enqueue(s, s->in + at, s->in_len - at);
             at = s->in_len;
@@ -279,7 +279,7 @@ static void read_from(struct test_link *link, struct test_stream *s, int *fd)
         if (n <= 0) {
             s->ended = true;
             if (n < 0)
-                close_fd(fd, false); /* reset: it does not read any more either */
+                close_fd(fd, false); /* reset: the server does not read any more either */
             break;
         }
         s->in_len += (size_t)n;
@@ -293,7 +293,7 @@ void test_link_read(struct test_link *link, short client_events, short server_ev
     if ((client_events & any) && link->client >= 0 && !link->up.ended)
         read_from(link, &link->up, &link->client);
     else if ((client_events & POLLHUP) && link->client >= 0)
-        close_fd(&link->client, false); /* it does not even read any more */
+        close_fd(&link->client, false); /* the client does not even read any more */
     if ((server_events & any) && link->server >= 0 && !link->down.ended)
         read_from(link, &link->down, &link->server);
 }
@@ -305,7 +305,8 @@ static bool is_due(const struct test_message *m)
     return m && m->held_by == 0 && m->due_ms <= test_now_ms();
 }
 
-/* Sends what the kernel takes of the head. 1: all; 0: later; -1: the receiver is gone. */
+/* Sends as much of the head as the kernel takes. 1: all; 0: the rest later; -1: the
+ * receiver is gone. */
 static int send_head(struct test_message *m, int fd)
 {
     while (m->sent < m->len) {
@@ -336,8 +337,8 @@ static void forwarded(struct test_link *link, struct test_stream *s, int *fd)
     message_free(m);
 }
 
-/* A client that does not read any more does not write any more either: without its end
- * the server would take it for alive. */
+/* A client that does not read any more does not write any more either. Without the end of
+ * its stream the server would believe that it is alive. */
 static void receiver_gone(struct test_link *link, struct test_stream *s, int *fd)
 {
     if (s == &link->down && !link->up.ended) {
@@ -354,7 +355,8 @@ static void write_to(struct test_link *link, struct test_stream *s, int *fd)
         int rc = *fd < 0 ? 1 : send_head(s->head, *fd);
         if (rc == 0)
             return;
-        if (rc < 0) /* nobody will read it: the rest is thrown away, one by one */
+        if (rc < 0) /* the receiver is gone: the remaining messages are dropped one by
+                       one */
             receiver_gone(link, s, fd);
         forwarded(link, s, fd);
     }
@@ -367,7 +369,7 @@ static void write_to(struct test_link *link, struct test_stream *s, int *fd)
 
 bool test_link_write(struct test_link *link)
 {
-    /* this one first: it may find that the client has gone */
+    /* this direction first: the write may find that the client has gone */
     write_to(link, &link->down, &link->client);
     write_to(link, &link->up, &link->server);
     return link->server >= 0 && !link->down.passed_end;
@@ -386,7 +388,7 @@ void test_link_poll(const struct test_link *link, struct pollfd *client,
 {
     client->events = wanted(&link->up, &link->down);
     server->events = wanted(&link->down, &link->up);
-    /* without a wish it is left out: POLLHUP would come again and again */
+    /* without events poll leaves it out: otherwise POLLHUP would come again and again */
     client->fd = client->events ? link->client : -1;
     server->fd = server->events ? link->server : -1;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel gives a port that is bound to nobody who asks for any port, but lets a
- * second socket bind it by number when both have SO_REUSEADDR and the first does not
- * listen. So a bound socket that never listens is a reservation. No state. Thread: any.
+ * The kernel never assigns a port that a socket is bound to when a program asks for any
+ * free port. But a second socket can bind that port by its number when both have
+ * SO_REUSEADDR and the first does not listen. So a bound socket that never listens is a
+ * reservation. No state. Thread: any.
  */
 #include "port.h"
 
@@ -39,7 +40,8 @@ int test_port_reserve(const char *address, uint16_t *ret_port)
     if (fd < 0 || bind(fd, (struct sockaddr *)&in, sizeof(in)) != 0 ||
         getsockname(fd, (struct sockaddr *)&in, &len) != 0)
         test_die("cannot reserve a port: %s", strerror(errno));
-    allow_reuse(fd); /* only now: the port must have been nobody's */
+    allow_reuse(fd); /* only after bind(), which must fail if another socket has the
+                        port */
     *ret_port = ntohs(in.sin_port);
     return fd;
 }

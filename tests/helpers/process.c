@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See process.h. State: the limit of before. */
+/* See process.h. State: the limit before test_fd_allow changed it. */
 #include "process.h"
 
 #include "die.h"
@@ -93,7 +93,8 @@ bool test_thread_wait(const char *prefix, int count, long ms)
     return test_wait_until(are_so_many, &w, ms);
 }
 
-/* How often the thread has stopped running; -1: it runs, or would; 0: it has ended. */
+/* How many times the thread has gone to sleep; -1: it is running or ready to run; 0: it
+ * has ended. */
 static long thread_sleeps(const char *tid)
 {
     char path[300], line[200], state = '\0';
@@ -114,7 +115,7 @@ static long thread_sleeps(const char *tid)
     return state == 'S' ? sleeps : -1;
 }
 
-/* The sum of those of all other threads; -1 while one of them runs. */
+/* The sum of thread_sleeps over all other threads; -1 while one of them runs. */
 static long others_sleeps(void)
 {
     DIR *dir = opendir("/proc/self/task");
@@ -127,7 +128,8 @@ static long others_sleeps(void)
         if (entry->d_name[0] == '.' || atoi(entry->d_name) == gettid())
             continue;
         long sleeps = thread_sleeps(entry->d_name);
-        sum = sleeps < 0 ? -1 : sum + sleeps + 1; /* 1: a new one is a change */
+        sum = sleeps < 0 ? -1 : sum + sleeps + 1; /* 1: so that a new thread changes the
+                                                     sum */
     }
     closedir(dir);
     return sum;

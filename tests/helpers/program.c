@@ -62,7 +62,7 @@ char **test_environ(const char *const env[])
     return all;
 }
 
-/* In the child of fork(): only what is async-signal-safe. */
+/* Runs in the child of fork(): uses async-signal-safe functions only. */
 static void become(const char *const argv[], char **env, int in, int out, pid_t parent)
 {
     sigset_t none;
@@ -81,7 +81,7 @@ void test_program_start(struct test_program *p, const char *const argv[],
                         const char *const env[])
 {
     memset(p, 0, sizeof(*p));
-    /* a socket for its stdin: writing to a dead program must not raise SIGPIPE */
+    /* a socket as its stdin: a write to a dead program must not raise SIGPIPE */
     int in[2], out[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) != 0 ||
         pipe2(out, O_CLOEXEC) != 0)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The proxy's thread: waits in poll for its two listeners, the sockets of all links and
- * the eventfd by which other threads say that something has changed; then reads, then
- * writes what is due, then drops the links that are over. It holds `mu` all the time
- * except in poll, and so everything in struct test_proxy is guarded by `mu`, except what
- * never changes after the start. `changed` is signalled after each round.
+ * The proxy's thread waits in poll for its two listeners, the sockets of all links, and
+ * the eventfd that other threads write after a change. Then it reads, then writes what is
+ * due, then drops the links that have ended. It holds `mu` all the time except in poll.
+ * So `mu` guards everything in struct test_proxy except what never changes after the
+ * start. The thread signals `changed` after each round.
  */
 #include "proxy.h"
 
@@ -35,7 +35,7 @@ struct test_proxy {
     char url[TEST_URL_MAX], tcp_url[TEST_URL_MAX];
     char address[INET_ADDRSTRLEN];
     uint16_t port;
-    int reserved; /* holds the port */
+    int reserved; /* keeps the port reserved */
     int wake;
     pthread_t thread;
     /* guarded by mu */
@@ -47,7 +47,8 @@ struct test_proxy {
     struct test_link *links;
     struct test_rules rules;
     struct test_proxy_counts counts;
-    uint64_t asked, done; /* changes by other threads, and those a round has seen */
+    uint64_t asked, done; /* counts of changes by other threads: made, and seen by a
+                             round */
 };
 
 static void lock(struct test_proxy *p)
@@ -207,7 +208,7 @@ static void one_round(struct test_proxy *p, struct poll_set *set)
         (void)!read(p->wake, &ticks, sizeof(ticks));
     uint64_t asked = p->asked;
     apply_mode(p);
-    /* the set was made from the links as they were: only this thread adds or drops any */
+    /* the set still fits the links: only this thread adds or drops links */
     if (ready > 0 && !p->frozen)
         read_links(p, set);
     if (ready > 0 && set->fds[FD_UNIX].revents && p->listen_unix >= 0)
@@ -231,7 +232,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Other threads, after a change. Locks: holds mu. */
+/* Wakes the proxy's thread. Called by other threads after a change. Locks: holds mu. */
 static void wake(struct test_proxy *p)
 {
     const uint64_t one = 1;
@@ -259,7 +260,7 @@ static void start_thread(struct test_proxy *p)
     pthread_mutex_init(&p->mu, NULL);
     pthread_cond_init(&p->changed, &attr);
     pthread_condattr_destroy(&attr);
-    sigfillset(&all); /* a test's signal storm is for the threads under test */
+    sigfillset(&all); /* a test's signal storm is meant for the threads under test */
     pthread_sigmask(SIG_SETMASK, &all, &old);
     int rc = pthread_create(&p->thread, NULL, run, p);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -275,7 +276,7 @@ struct test_proxy *test_proxy_start(const struct test_server *server)
 struct test_proxy *test_proxy_start_at(const struct test_server *server,
                                        const char *address)
 {
-    static unsigned number; /* several proxies in front of one server */
+    static unsigned number; /* tells apart several proxies in front of one server */
     struct test_proxy *p = calloc(1, sizeof(*p));
     if (!p)
         test_die("out of memory");

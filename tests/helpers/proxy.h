@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A proxy in front of a test's server that does what networks do: it delays, loses, holds
- * and cuts, message by message, as rules say. It runs as a thread of the test process, so
- * start it in a checked fixture. The functions may be called from any thread.
+ * A proxy in front of a test's server. It does what networks do: it delays, loses, holds
+ * and cuts, message by message, as its rules say. It runs as a thread of the test
+ * process: start it in a checked fixture. Any thread may call these functions.
  */
 #ifndef TEST_PROXY_H
 #define TEST_PROXY_H
@@ -15,27 +15,30 @@
 
 struct test_proxy;
 
-/* Which messages a rule looks at, and which bytes it compares. */
+/* Which messages a rule sees, and in which bytes it searches. */
 enum test_point {
-    TEST_ON_REQUEST, /* requests, by their own bytes: what happens is before execution */
-    TEST_ON_REPLY,   /* replies, by the bytes of their request: it has been executed */
-    TEST_ON_MESSAGE  /* whatever goes to the client, by its own bytes: pub/sub, too */
+    TEST_ON_REQUEST, /* requests, by their own bytes: the rule acts before the server
+                        executes them */
+    TEST_ON_REPLY,   /* replies, by the bytes of their request: the server has executed
+                        it */
+    TEST_ON_MESSAGE  /* all messages to the client, by their own bytes, pub/sub too */
 };
 
 enum test_action {
-    TEST_WATCH,      /* only counts; later rules still see the message */
-    TEST_DELAY,      /* by delay_ms, and with it what follows on the connection */
+    TEST_WATCH,      /* only counts; later rules see the message too */
+    TEST_DELAY,      /* by delay_ms, and all that follows on the connection */
     TEST_DROP,       /* lost; the connection stays */
     TEST_CUT,        /* forwards the first keep_len bytes, then closes both sides */
     TEST_CUT_AFTER,  /* forwards all of it, then closes both sides */
-    TEST_HOLD,       /* until test_proxy_release, and with it what follows */
+    TEST_HOLD,       /* until test_proxy_release, and all that follows */
     TEST_HALF_CLOSE, /* forwards it, then its receiver sees the end of the stream */
     TEST_DRIP,       /* byte by byte, one each delay_ms */
-    TEST_ANSWER      /* a request: is not forwarded and answered with `text`; others: are
-                      * replaced by it. Raw bytes of the protocol. */
+    TEST_ANSWER      /* a request is not forwarded, but answered with `text`; other
+                      * messages are replaced by `text`. It is raw bytes of the
+                      * protocol. */
 };
 
-/* What is left out (0, NULL) means: any, every, at once. */
+/* A member that is left out (0, NULL) means: any, every, at once. */
 struct test_rule {
     enum test_point on;
     enum test_action action;
@@ -43,23 +46,23 @@ struct test_rule {
     size_t contains_len;  /* 0: strlen(contains) */
     unsigned connection;  /* only this one; the first to be accepted is 1 */
     unsigned skip;        /* leaves the first `skip` matches alone */
-    unsigned count;       /* applies to so many, 0: to all from then on */
+    unsigned count;       /* applies to this many matches; 0: to all from then on */
     long delay_ms;
     size_t keep_len;
     bool reset;       /* a cut is an RST instead of a FIN, on TCP */
     const char *text; /* for TEST_ANSWER; copied */
 };
 
-/* Most rules at a time. */
+/* The maximum number of rules at a time. */
 enum { TEST_RULES_MAX = 64 };
 
 /* Listens on a Unix socket in the server's directory and on a port of 127.0.0.1. */
 struct test_proxy *test_proxy_start(const struct test_server *server);
-/* The same with a port of another address: its thread stays in the network namespace of
- * the caller, where the address must be. */
+/* The same on a port of another address. The thread stays in the network namespace of the
+ * caller, which must have the address. */
 struct test_proxy *test_proxy_start_at(const struct test_server *server,
                                        const char *address);
-/* Closes all connections. NULL is fine. */
+/* Closes all connections. Does nothing with NULL. */
 void test_proxy_stop(struct test_proxy *p);
 
 const char *test_proxy_path(const struct test_proxy *p);
@@ -70,51 +73,53 @@ const char *test_proxy_tcp_url(const struct test_proxy *p); /* redis://<address>
 /* Adds a rule; the first that matches a message decides. Returns its id. */
 int test_proxy_add(struct test_proxy *p, const struct test_rule *rule);
 #define TEST_RULE(p, ...) test_proxy_add((p), &(const struct test_rule){ __VA_ARGS__ })
-/* Takes a rule away and forwards what it holds. */
+/* Removes a rule and forwards the messages that it holds. */
 void test_proxy_remove(struct test_proxy *p, int id);
 void test_proxy_remove_all(struct test_proxy *p);
-/* Forwards what the rule holds now; later matches are held again, as its count says. A
- * held request is delivered also when its client has closed the connection since. */
+/* Forwards the messages that the rule holds now. Later matches are held again, as its
+ * count says. A held request is delivered even if its client has closed the connection
+ * since. */
 void test_proxy_release(struct test_proxy *p, int id);
 
-/* How often the rule was applied, and how many of the requests it was applied to have
- * been answered by the server, and so executed, whatever became of the reply. */
+/* hits: how many times the rule was applied. answered: to how many of the requests that
+ * it was applied to the server has replied, whether or not the reply reached the client:
+ * these requests were executed. */
 unsigned test_proxy_hits(struct test_proxy *p, int id);
 unsigned test_proxy_answered(struct test_proxy *p, int id);
 /* Wait until there are `n`; false after test_ms(ms). */
 bool test_proxy_wait_hits(struct test_proxy *p, int id, unsigned n, long ms);
 bool test_proxy_wait_answered(struct test_proxy *p, int id, unsigned n, long ms);
 
-/* What becomes of new connections. Those that exist stay. */
+/* What happens to new connections. Existing connections stay. */
 enum test_proxy_mode {
     TEST_PROXY_OPEN,
     TEST_PROXY_CLOSES, /* accepts and closes at once */
-    TEST_PROXY_SILENT, /* the kernel accepts; nobody ever answers */
-    TEST_PROXY_DOWN    /* nobody listens: connecting is refused */
+    TEST_PROXY_SILENT, /* the kernel accepts; no reply ever comes */
+    TEST_PROXY_DOWN    /* no socket listens: connections are refused */
 };
 void test_proxy_set_mode(struct test_proxy *p, enum test_proxy_mode mode);
 
 /* A partition: nothing passes in either direction, not even the end of a stream, until
- * thawed; then everything does. */
+ * the proxy is thawed. Then everything passes. */
 void test_proxy_freeze(struct test_proxy *p, bool frozen);
 
-/* Closes one connection (0: all) on both sides; returns when it is done. */
+/* Closes one connection (0: all) on both sides. Returns when that is done. */
 void test_proxy_cut(struct test_proxy *p, unsigned connection, bool reset);
 
 struct test_proxy_counts {
     unsigned accepted;  /* connections since the start */
-    unsigned open;      /* connections now, those included whose client has gone */
+    unsigned open;      /* connections now, including those whose client has gone */
     unsigned to_server; /* messages forwarded */
     unsigned to_client;
 };
 struct test_proxy_counts test_proxy_counts(struct test_proxy *p);
-/* The numbers of the connections whose client is there, the newest first; how many there
- * are. */
+/* The numbers of the connections that still have their client, newest first. Returns how
+ * many there are. */
 size_t test_proxy_connections(struct test_proxy *p, unsigned *ret_numbers, size_t most);
-/* Whether a message is held, or waits for its time, or drips: also when the rule that
- * did it has been removed. */
+/* Whether a message is held, delayed or dripping, even if the rule that caused it has
+ * been removed. */
 bool test_proxy_is_late(struct test_proxy *p);
-/* Wait until so many connections were accepted, or are open. */
+/* Wait until this many connections have been accepted, or are open. */
 bool test_proxy_wait_accepted(struct test_proxy *p, unsigned n, long ms);
 bool test_proxy_wait_open(struct test_proxy *p, unsigned n, long ms);
 

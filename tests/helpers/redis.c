@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State: in struct test_redis, of one thread at a time. Wraps hiredis's blocking calls,
- * except for receiving, which wants a bound that leaves the connection usable. */
+/* State: in struct test_redis, which one thread uses at a time. Wraps hiredis's blocking
+ * calls, except for receiving: a receive that times out must leave the connection
+ * usable. */
 #include "redis.h"
 
 #include "die.h"
@@ -88,14 +89,14 @@ static int count(const char *const argv[])
     return argc;
 }
 
-/* hiredis would raise SIGPIPE where the server is gone, and a test must see whether the
- * library does. */
+/* hiredis would raise SIGPIPE when the server is gone, but a test must notice if the
+ * library raises it. */
 static bool send_command(struct test_redis *r, int argc, const char *const argv[],
                          const size_t len[])
 {
     char *text = NULL;
-    /* hiredis declares its arrays without const, and only reads them; newer ones count in
-     * long long */
+    /* hiredis declares its arrays without const, but only reads them; newer versions
+     * count in long long */
     int total =
         (int)redisFormatCommandArgv(&text, argc, (const char **)(uintptr_t)argv, len);
     if (total < 0)
@@ -203,7 +204,8 @@ void test_redis_config(struct test_redis *r, const char *name, const char *value
 
 bool test_redis_time_runs_in_scripts(struct test_redis *r)
 {
-    /* ends when it went on, or after 100,000 looks, which take longer than its unit */
+    /* ends when the time has changed, or after 100,000 reads, which take longer than its
+     * unit */
     return test_redis_int(r, "EVAL",
                           "local t = redis.call('TIME')\n"
                           "for i = 1, 100000 do\n"
@@ -220,7 +222,7 @@ void test_redis_kill_clients(struct test_redis *r)
     test_redis_do(r, "CLIENT", "KILL", "TYPE", "pubsub", "SKIPME", "yes");
 }
 
-/* The number behind "\n<name>" and `then` in INFO's text. */
+/* The number behind "\n<name>" and `then` in the text of INFO. */
 static long long find_number(const char *text, const char *name, const char *then)
 {
     char wanted[128];

@@ -12,8 +12,8 @@ struct reader {
     size_t len, at;
 };
 
-/* Reads a type byte and its line. Its length, or PARTIAL; *ret_number is what the line
- * says as a number, -1 when it says none. */
+/* Reads a type byte and its line. Returns their length, or PARTIAL; *ret_number is the
+ * number in the line, -1 when there is none. */
 static long read_line(struct reader *r, long *ret_number)
 {
     const unsigned char *from = r->data + r->at;
@@ -32,7 +32,7 @@ static long read_line(struct reader *r, long *ret_number)
     return (long)n + 1;
 }
 
-/* One element without its children, whose number it returns in *ret_children. */
+/* Reads one element without its children; *ret_children is their number. */
 static long read_element(struct reader *r, long *ret_children)
 {
     *ret_children = 0;
@@ -52,7 +52,7 @@ static long read_element(struct reader *r, long *ret_children)
         *ret_children = number;
     } else if (type == '%' && number > 0) {
         *ret_children = 2 * number;
-    } else if (type == '|') { /* attributes: in front of the element they belong to */
+    } else if (type == '|') { /* attributes: they stand in front of their element */
         *ret_children = (number > 0 ? 2 * number : 0) + 1;
     }
     return 1;
@@ -67,7 +67,7 @@ long test_resp_length(const unsigned char *data, size_t len, bool is_request)
         long ignored;
         return read_line(&r, &ignored);
     }
-    /* elements still to come, at whatever depth: their nesting does not matter */
+    /* elements still to come, at any depth: how they nest does not matter */
     for (long left = 1; left > 0; left--) {
         long children;
         long rc = read_element(&r, &children);

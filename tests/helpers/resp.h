@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* As much of Redis's protocol (RESP2, and the types of RESP3) as the proxy needs to tell
- * where a message ends and what it is. No state. Thread: any. */
+/* The part of Redis's protocol (RESP2, and the types of RESP3) that the proxy needs to
+ * find the end of a message and its kind. No state. Thread: any. */
 #ifndef TEST_RESP_H
 #define TEST_RESP_H
 
@@ -9,14 +9,14 @@
 
 enum { TEST_RESP_PARTIAL = 0, TEST_RESP_INVALID = -1 };
 
-/* The length of the first message of `data`, a request (inline ones too) or a reply;
- * TEST_RESP_PARTIAL when its end is not there, TEST_RESP_INVALID when it is none. */
+/* The length of the first message of `data`, a request (inline requests too) or a reply.
+ * TEST_RESP_PARTIAL: its end is missing; TEST_RESP_INVALID: it is no message. */
 long test_resp_length(const unsigned char *data, size_t len, bool is_request);
 
 /* How many replies a request gets: one for each channel of (P)(UN)SUBSCRIBE, else 1. */
 unsigned test_resp_replies(const unsigned char *request, size_t len);
 
-/* A message of a subscribed channel, which answers no request. */
+/* Whether it is a message of a subscribed channel, which answers no request. */
 bool test_resp_is_push(const unsigned char *reply, size_t len);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The proxy's rules and what they have seen. Guarded by the proxy's mutex. */
+/* The proxy's rules and their counters. Guarded by the proxy's mutex. */
 #ifndef TEST_RULES_H
 #define TEST_RULES_H
 
@@ -21,12 +21,12 @@ struct test_view {
     bool to_server;
     const unsigned char *data;
     size_t len;
-    const unsigned char *request; /* that a reply answers; NULL: none */
+    const unsigned char *request; /* the request that this reply answers; NULL: none */
     size_t request_len;
 };
 
 struct test_verdict {
-    const struct test_rule *rule; /* to be applied; NULL: none */
+    const struct test_rule *rule; /* the rule to apply; NULL: none */
     int id;
     uint64_t counted; /* bit i: the rule of id i + 1 has counted the message */
 };
@@ -35,11 +35,11 @@ int test_rules_add(struct test_rules *rules, const struct test_rule *rule);
 void test_rules_remove(struct test_rules *rules, int id);
 struct test_rule_slot *test_rules_get(struct test_rules *rules, int id);
 
-/* Decides about a message and counts the hits. */
+/* Decides what happens to a message and counts the hits. */
 struct test_verdict test_rules_judge(struct test_rules *rules,
                                      const struct test_view *view);
 
-/* The request that was counted by these rules has been answered. */
+/* The server has answered a request that these rules have counted. */
 void test_rules_answered(struct test_rules *rules, uint64_t counted);
 
 #endif

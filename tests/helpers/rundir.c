@@ -16,7 +16,7 @@
 
 enum { UUID_LEN = 36 };
 
-static char base[64]; /* "": none was made yet */
+static char base[64]; /* "": none exists yet */
 static pid_t maker;
 static bool wanted;
 
@@ -41,7 +41,8 @@ void test_rundir_begin(void)
     const char *guard = getenv("RLOCK_TEST_GUARD");
 
     wanted = guard && strcmp(guard, "1") == 0;
-    need_base(); /* tests run in children, which leave what they make to this process */
+    need_base(); /* made here: tests run in children, which leave what they create to this
+                    process */
     use(wanted ? base : "");
 }
 

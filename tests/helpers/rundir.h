@@ -1,31 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The directory of the crash guard, for the process and those that it starts
- * ($RLOCK_RUNDIR). A test program has none, so that leases are what ends the locks of the
- * dead, unless the environment says RLOCK_TEST_GUARD=1: then it has one of its own, on a
- * tmpfs, and each test that has it from test_rundir_own one below. Thread: the main one.
+ * The crash guard's directory for the process and its children ($RLOCK_RUNDIR). A test
+ * program normally has none, so that the locks of dead processes end by their leases.
+ * With RLOCK_TEST_GUARD=1 in the environment it has its own, on a tmpfs, and each test
+ * that calls test_rundir_own has another one below it. Thread: the main one.
  */
 #ifndef TEST_RUNDIR_H
 #define TEST_RUNDIR_H
 
 #include <stdbool.h>
 
-/* What the environment says; around all tests of a program. */
+/* Sets the directory as the environment says; begin and end enclose all tests of a
+ * program. */
 void test_rundir_begin(void);
-/* Removes what was made since. */
+/* Removes all that was made since test_rundir_begin. */
 void test_rundir_end(void);
 
-/* The calling process and its children have the guard from now on, in a directory that
- * nobody else uses, whatever the environment says. Removed with the program's. */
+/* From now on the calling process and its children have the guard, in a directory that no
+ * other process uses, whatever the environment says. It is removed with the program's
+ * directory. */
 const char *test_rundir_own(void);
-/* The same if the environment says so. */
+/* The same if the environment has RLOCK_TEST_GUARD=1. */
 void test_rundir_own_if_any(void);
-/* They have none: a test of what leases do. */
+/* The calling process and its children have no guard: for tests of what leases do. */
 void test_rundir_off(void);
 
-/* How many clients' files there are; -1: no directory. */
+/* The number of clients' live files in it; -1: no such directory. */
 int test_rundir_count(const char *dir);
-/* Waits until there are so many. */
+/* Waits until there are exactly `count`. */
 bool test_rundir_wait(const char *dir, int count, long ms);
 
 #endif

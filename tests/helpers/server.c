@@ -106,7 +106,7 @@ static void spec_make(struct spec *spec, const struct test_server *s,
                                   s->path, "--daemonize", "no", "--save", "",
                                   "--appendonly", "no", "--supervised", "no", "--dir",
                                   s->dir,
-                                  /* a replica need not wait 5 s for other ones */
+                                  /* a replica need not wait 5 s for other replicas */
                                   "--repl-diskless-sync-delay", "0" };
     spec->text[0] = TEST_SUPERVISOR_START;
     spec->len = 1;
@@ -137,7 +137,7 @@ static bool answers_ping(void *arg)
               poll(&pfd, 1, PROBE_TIMEOUT_MS) == 1 &&
               recv(fd, reply, sizeof(reply) - 1, 0) > 0;
     close(fd);
-    /* -NOAUTH is an answer, too; while it loads data it says so */
+    /* -NOAUTH is an answer, too; while the server loads data it answers -LOADING */
     return up && strncmp(reply, "-LOADING", strlen("-LOADING")) != 0;
 }
 
@@ -189,7 +189,7 @@ void test_server_start_env(struct test_server *s, const char *const args[],
     s->supervisor = fork();
     if (s->supervisor < 0)
         test_die("cannot fork: %s", strerror(errno));
-    if (s->supervisor == 0) { /* keeps the reserved port's descriptor */
+    if (s->supervisor == 0) { /* the supervisor has the descriptor of the reserved port */
         close(ends[0]);
         test_supervisor_run(ends[1], s->dir, s->starter);
     }
@@ -211,7 +211,7 @@ void test_server_stop(struct test_server *s)
         return;
     const char quit = TEST_SUPERVISOR_QUIT;
     ssize_t n = send(s->control, &quit, 1, MSG_NOSIGNAL);
-    (void)n; /* gone already: fine */
+    (void)n; /* the supervisor has ended already: fine */
     close(s->control);
     while (getpid() == s->starter && waitpid(s->supervisor, NULL, 0) < 0 &&
            errno == EINTR)
@@ -291,10 +291,10 @@ void test_server_resume(struct test_server *s)
         kill(pid, SIGCONT);
 }
 
-/* Sends inline commands and waits for as many "+OK". */
+/* Sends inline commands and waits for one "+OK" to each. */
 static bool wipe(const struct test_server *s)
 {
-    /* a test that failed half-way may have left these as they were for it */
+    /* a test that failed half-way may have left these settings changed */
     static const char commands[] = "CONFIG SET maxmemory 0\r\n"
                                    "CONFIG SET min-replicas-to-write 0\r\n"
                                    "FLUSHALL\r\nSCRIPT FLUSH\r\n";

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A private redis-server (or valkey-server) on a Unix socket in a short temporary
- * directory, and on a TCP port of 127.0.0.1 that no other run can have.
+ * directory, and on a TCP port of 127.0.0.1 that no other test run can have.
  *
- * A small supervisor process of its own starts it, so that a test which Check has forked
- * can kill and restart the server that a fixture started in the runner. The supervisor
- * ends, and takes server and directory with it, when the process that called
- * test_server_start ends in whatever way, or on test_server_stop.
+ * A small supervisor process starts it. So a test that Check has forked can kill and
+ * restart the server that a fixture started in the runner. When the process that called
+ * test_server_start ends in whatever way, or calls test_server_stop, the supervisor stops
+ * the server, removes the directory and ends.
  *
- * Thread: any, one at a time over all processes of a test program; start it from a main
- * thread.
+ * Thread: any, but only one at a time over all processes of a test program; start it from
+ * a main thread.
  */
 #ifndef TEST_SERVER_H
 #define TEST_SERVER_H
@@ -26,46 +26,47 @@ struct test_server {
     char url[TEST_URL_MAX];   /* unix:///... */
     char tcp_url[TEST_URL_MAX];
     uint16_t port;
-    int control; /* the supervisor's commands */
+    int control; /* commands to the supervisor */
     pid_t supervisor;
     pid_t starter;
 };
 
 /* Starts an empty server without persistence and waits until it answers PING. `args`
- * (NULL: none) are further options of its command line and win over the defaults.
- * Program: $RLOCK_TEST_SERVER, else redis-server or valkey-server in PATH, /usr/bin,
- * /usr/local/bin. Aborts on failure, with the end of the server's log. */
+ * (NULL: none) are further options of its command line; they override the defaults.
+ * Program: $RLOCK_TEST_SERVER, else redis-server or valkey-server in PATH, /usr/bin or
+ * /usr/local/bin. Aborts on failure, and prints the end of the server's log. */
 void test_server_start(struct test_server *s, const char *const args[]);
-/* The same with variables ("NAME=value") laid over the server's environment. */
+/* The same with variables ("NAME=value") added to the server's environment. */
 void test_server_start_env(struct test_server *s, const char *const args[],
                            const char *const env[]);
-/* Harmless on a zeroed struct. */
+/* Does nothing with a zeroed struct. */
 void test_server_stop(struct test_server *s);
 
-/* 0: it does not run. */
+/* 0: the server does not run. */
 pid_t test_server_pid(const struct test_server *s);
 
-/* SIGKILL; returns when it is gone. */
+/* Sends SIGKILL. Returns when the server is gone. */
 void test_server_kill(struct test_server *s);
-/* SIGTERM; returns when it is gone. */
+/* Sends SIGTERM. Returns when the server is gone. */
 void test_server_shutdown(struct test_server *s);
-/* Kills it if it runs, and starts it anew at the same path and port: empty, unless its
- * args keep data ("--appendonly", "yes"). With other args, when `args` is not NULL. */
+/* Kills the server if it runs, and starts it again at the same path and port. It is empty
+ * unless its args keep data ("--appendonly", "yes"). With other args if `args` is not
+ * NULL. */
 void test_server_restart(struct test_server *s);
 void test_server_restart_args(struct test_server *s, const char *const args[]);
 
-/* The two halves of a restart, for who has to look after others meanwhile. is_up: whether
- * it answers, and has loaded what it kept; aborts when it has ended. */
+/* The two halves of a restart, for a caller that has other work meanwhile. is_up: whether
+ * the server answers and has loaded its data; aborts when it has ended. */
 void test_server_launch(struct test_server *s);
 bool test_server_is_up(struct test_server *s);
 
-/* SIGSTOP, and SIGCONT; pause returns when it has stopped. */
+/* Send SIGSTOP or SIGCONT. pause returns when the server has stopped. */
 void test_server_pause(struct test_server *s);
 void test_server_resume(struct test_server *s);
 
-/* For checked fixtures: whatever the test before has done, the server runs, is not
- * paused, and has no keys and no scripts. (What CONFIG SET changed stays.) Who has died
- * in it is nobody's concern here: see rundir.h. */
+/* For checked fixtures: after any test before, the server runs, is not paused, and has no
+ * keys and no scripts. (What CONFIG SET changed stays.) It does not remove live files of
+ * dead clients: see rundir.h. */
 void test_server_reset(struct test_server *s);
 
 #endif

@@ -42,13 +42,15 @@ bool test_can_fork_amid_threads(const char *test)
 #endif
 }
 
-/* The library's threads allocate while they connect; AddressSanitizer's allocator (GCC
- * 12) is not unlocked in a child for what another thread had locked at the fork. */
+/* The library's threads allocate memory while they connect. If a thread holds a lock of
+ * AddressSanitizer's allocator (GCC 12) at the fork, that lock stays locked in the
+ * child. */
 void test_before_fork(void)
 {
 #ifdef __SANITIZE_ADDRESS__
     enum { QUIET_MS = 20, QUIET_WITHIN_MS = 500 };
-    int cancel_state; /* who forks may be about to be cancelled, but not in here */
+    int cancel_state; /* the forking thread may have a cancellation pending: not in
+                         here */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     test_thread_quiet(QUIET_MS, test_ms(QUIET_WITHIN_MS));
     pthread_setcancelstate(cancel_state, NULL);
@@ -80,7 +82,7 @@ Suite *test_warm_up_of(const TTest *test, void (*start)(void), void (*stop)(void
     return suite;
 }
 
-/* In this very process, which the tests will be children of. */
+/* Runs in this very process, so that the tests are forked from it. */
 static bool warm_up(void)
 {
     SRunner *runner = srunner_create(test_warm_up());
@@ -113,8 +115,8 @@ static int run_here(Suite *suite)
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* In a child; *ret_still_ms: for how long this process did not run at a time meanwhile.
- */
+/* Runs the suite in a child. *ret_still_ms: the longest time during which this process
+ * did not run. */
 static int run_in_child(Suite *suite, long *ret_still_ms)
 {
     enum { BEAT_MS = 10 };
@@ -126,7 +128,7 @@ static int run_in_child(Suite *suite, long *ret_still_ms)
         test_die("fork: %s", strerror(errno));
     if (child == 0) {
         signal(SIGTERM, SIG_DFL);         /* the handler is the parent's */
-        prctl(PR_SET_PDEATHSIG, SIGTERM); /* Check ends its tests then */
+        prctl(PR_SET_PDEATHSIG, SIGTERM); /* Check ends its tests on SIGTERM */
         exit(getppid() == own ? run_here(suite) : EXIT_FAILURE);
     }
     *ret_still_ms = 0;
@@ -153,7 +155,8 @@ int test_run_suite(Suite *suite)
     long still_ms;
     int status = EXIT_FAILURE;
 
-    bool here = fork_mode && strcmp(fork_mode, "no") == 0; /* for a debugger */
+    bool here = fork_mode && strcmp(fork_mode, "no") == 0; /* without forks, for a
+                                                              debugger */
     if (!here)
         signal(SIGTERM, note_term);
     test_rundir_begin();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * State: of the supervisor process only, which has one thread. It is a fork of a program
- * that may have threads and sanitizers, so it allocates nothing before it execs.
+ * State: only the supervisor process has it, and that has one thread. It is a fork of a
+ * program that may have threads and sanitizers, so it allocates nothing before it execs.
  */
 #include "supervisor.h"
 
@@ -20,7 +20,8 @@
 
 enum { STARTER_CHECK_MS = 200, ARGS_MAX = 128, EXIT_NO_EXEC = 127, LOG_MODE = 0600 };
 
-/* What a terminal, Check's time limit or a runner sends to a whole group. */
+/* The signals that a terminal, Check's time limit or a runner sends to a whole process
+ * group. */
 static const int group_signals[] = { SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGALRM, SIGPIPE,
                                      SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2 };
 
@@ -103,11 +104,11 @@ static void obey(int control, const char *message, size_t len)
         sv.server = 0;
     struct test_supervisor_answer answer = { .pid = sv.server };
     ssize_t n = send(control, &answer, sizeof(answer), MSG_NOSIGNAL);
-    (void)n; /* nobody listens: the next recv tells */
+    (void)n; /* the receiver is gone: the next recv notices */
 }
 
-/* By exec rather than a child and an exit: Valgrind would report as lost what the test
- * had in its memory at the fork. */
+/* By exec rather than a child and an exit: Valgrind would report the test's memory at the
+ * fork as lost. */
 __attribute__((noreturn)) static void become_rm(const char *dir)
 {
     if (chdir("/") == 0)
@@ -118,7 +119,7 @@ __attribute__((noreturn)) static void become_rm(const char *dir)
 static void serve(int control, pid_t starter)
 {
     char message[TEST_SUPERVISOR_MESSAGE_MAX];
-    /* Not by PR_SET_PDEATHSIG: the directory is to be removed, too. */
+    /* Not by PR_SET_PDEATHSIG: the directory must be removed, too. */
     while (getppid() == starter) {
         struct pollfd pfd = { .fd = control, .events = POLLIN };
         if (poll(&pfd, 1, STARTER_CHECK_MS) <= 0)
@@ -134,7 +135,8 @@ static void serve(int control, pid_t starter)
 
 void test_supervisor_run(int control, const char *dir, pid_t starter)
 {
-    /* a group of its own: what ends the test's group must not keep it from cleaning up */
+    /* its own process group: a signal to the test's group must not stop the cleaning
+     * up */
     setpgid(0, 0);
     on_group_signals(SIG_IGN);
     signal(SIGCHLD, SIG_DFL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=alone harness with=shims/alloc_shim.c */
-/* The test helpers, tested against a real server with plain connections: what they say
- * has happened must have happened, or no other test proves anything. */
+/* The test helpers, tested against a real server with plain connections. What they report
+ * must have happened, or no other test proves anything. */
 #include "alloc.h"
 #include "clock.h"
 #include "process.h"
@@ -322,7 +322,8 @@ struct left {
     char dir[TEST_DIR_MAX];
 };
 
-/* Starts a server, and a process that inherits whatever the helpers keep open. */
+/* Starts a server, and a process that inherits the descriptors that the helpers keep
+ * open. */
 __attribute__((noreturn)) static void start_and_hang(int fd)
 {
     struct test_server other;
@@ -489,7 +490,8 @@ START_TEST(dropped_request_is_not_executed)
         TEST_RULE(proxy, .on = TEST_ON_REQUEST, .action = TEST_DROP, .contains = "lost");
     test_redis_send(client, "SET", "lost", "1");
     ck_assert(test_proxy_wait_hits(proxy, rule, 1, SOON_MS));
-    test_redis_do(client, "PING"); /* overtook nothing: the SET would have come first */
+    test_redis_do(client, "PING"); /* PING overtook nothing: otherwise the SET would have
+                                      come first */
     ck_assert(!test_redis_exists(redis, "lost"));
     ck_assert_uint_eq(test_proxy_answered(proxy, rule), 0);
 }
@@ -886,7 +888,7 @@ START_TEST(program_answers_in_lines)
 }
 END_TEST
 
-/* Comes on for so many looks. */
+/* Progress in each of this many calls. */
 static int64_t looks_left(void *arg)
 {
     int *looks = arg;
@@ -957,7 +959,7 @@ START_TEST(program_gets_its_environment)
 }
 END_TEST
 
-/* ---- suites: told in a pipe how often they ran */
+/* ---- suites: they report in a pipe how many times they ran */
 
 static pid_t runner;
 static int run_pipe[2];
@@ -1071,7 +1073,7 @@ START_TEST(clock_shim_moves_a_running_program)
 }
 END_TEST
 
-/* Runs until it is told to end, or sleeps. */
+/* Runs until the main thread ends it, or sleeps. */
 static void *busy_thread(void *arg)
 {
     atomic_int *busy = arg;
@@ -1087,7 +1089,8 @@ START_TEST(threads_are_quiet_when_all_sleep)
     enum { QUIET_MS = 20, STAYS_MS = 200 };
     atomic_int busy = 1;
     pthread_t thread;
-    ck_assert(test_thread_quiet(QUIET_MS, SOON_MS)); /* but for a sanitizer's own */
+    ck_assert(test_thread_quiet(QUIET_MS, SOON_MS)); /* except for a sanitizer's own
+                                                        threads */
     ck_assert_int_eq(pthread_create(&thread, NULL, busy_thread, &busy), 0);
     ck_assert(!test_thread_quiet(QUIET_MS, STAYS_MS));
     atomic_store(&busy, 0);

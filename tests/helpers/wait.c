@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State: what the environment said, read at each call. Thread: any. */
+/* State: the environment, read at each call. Thread: any. */
 #include "wait.h"
 
 #include <errno.h>
@@ -55,8 +55,9 @@ void test_pause_ms(long ms)
         continue;
 }
 
-/* Between two looks: a small part of what was waited so far, so that a look costs little
- * where it is dear (a tool runs it, others run beside it) and is late by little. */
+/* The time between two looks: a small part of the time waited so far. So looks cost
+ * little where they are dear (under a tool, or on a busy machine) and the result is only
+ * a little late. */
 static long look_again_ms(int64_t waited_ms)
 {
     enum { PART = 32, MOST_MS = 4 };
@@ -70,7 +71,7 @@ bool test_wait_until(test_condition condition, void *arg, long ms)
 {
     int64_t begin = test_now_ms(), end = begin + test_ms(ms);
     for (;;) {
-        /* read before asking: a slow condition still gets its last chance */
+        /* read before the condition: a slow condition still gets its last chance */
         int64_t now = test_now_ms();
         if (condition(arg))
             return true;

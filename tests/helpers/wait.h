@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Waiting for a condition with a bound, instead of sleeping. Two environment variables
- * fit all tests to where they run:
- *   RLOCK_TEST_SCALE  an integer (1) by which every bound grows, for Valgrind and
- *                     sanitizers
- *   RLOCK_TEST_LEVEL  "quick" (default) or "full": how often the long tests repeat
+ * adapt all tests to their machine:
+ *   RLOCK_TEST_SCALE  an integer factor (1) for every bound, for Valgrind and sanitizers
+ *   RLOCK_TEST_LEVEL  "quick" (default) or "full": how many times the long tests repeat
  */
 #ifndef TEST_WAIT_H
 #define TEST_WAIT_H
@@ -29,13 +28,14 @@ long test_count(long full, long quick);
 struct timespec test_in_ms(clockid_t clock, long ms);
 
 typedef bool (*test_condition)(void *arg);
-/* Asks each millisecond at first, then less often; false when it did not come true within
- * test_ms(ms). */
+/* Looks each millisecond at first, then less often. False: the condition did not become
+ * true within test_ms(ms). */
 bool test_wait_until(test_condition condition, void *arg, long ms);
-/* Whether it stays true for `ms`, unscaled: for what must not happen. */
+/* Whether the condition stays true for `ms`, unscaled: for what must not happen. */
 bool test_stays(test_condition condition, void *arg, long ms);
 
-/* For code that paces itself (a poll, a bench); never to let something happen. */
+/* For code that paces itself (a poll, a benchmark). Never for waiting until something
+ * happens. */
 void test_pause_ms(long ms);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker prefixes each answer with "= ", so that news can come at any time. */
+/* The worker prefixes each answer with "= ", because news can come at any time. */
 #include "worker.h"
 
 #include "die.h"
@@ -31,7 +31,7 @@ static bool next_line(struct worker *w, int64_t end)
     int64_t left = end - test_now_ms();
     if (left < 0)
         left = 0;
-    /* the bound was scaled when `end` was made */
+    /* `end` already includes the scale */
     return test_program_read(&w->program, w->answer, sizeof(w->answer),
                              (long)(left / test_ms(1)));
 }
@@ -121,7 +121,7 @@ const char *worker_news(struct worker *w, const char *prefix, long ms)
         const char *line = take_news(w, prefix);
         if (line || !next_line(w, end))
             return line;
-        if (!begins(w->answer, answer_mark)) /* else: of a worker_send */
+        if (!begins(w->answer, answer_mark)) /* else: the answer to a worker_send */
             keep_news(w, w->answer);
     }
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds the places of mutants; tests/mutants/list tells the format. Variables:
+# Finds the places of mutants; tests/mutants/list describes the format. Variables:
 #   list      the list
 #   sources   a file that names the sources, one a line
 #   one, out  the name of a mutant: its source file goes to `out` with the mutant in it, and
@@ -123,7 +123,7 @@ function index_functions(path,    lines, n, i, at, head, head_at, fn, indent, op
   }
 }
 
-# Sets in_path, region_at and region. Returns what is wrong with the place, or "".
+# Sets in_path, region_at and region. Returns the error in the place, or "".
 function find_place(i,    p, same, files, found) {
   files = found = 0
   for (p = 1; p <= path_count; p++) {
@@ -156,7 +156,7 @@ function find_place(i,    p, same, files, found) {
 # -- patterns ---------------------------------------------------------------------------
 
 # Sets `flat`: the region with one blank for each run of blanks, line ends and comments, and
-# none behind an opening bracket that ends a line. raw_at and raw_end say where in the region
+# and no blank after an opening bracket that ends a line. raw_at and raw_end say where in the region
 # each of its characters comes from, ends_line which blanks end a line of Lua.
 function squeeze(    n, i, start, len, broken, last) {
   if (in_path SUBSEP region_at == squeezed) return
@@ -186,7 +186,7 @@ function squeeze(    n, i, start, len, broken, last) {
   }
 }
 
-# Of the blanks, or the comment, at i of the region.
+# The length of the blanks, or of the comment, at i of the region.
 function length_of_space(i,    rest, two, end) {
   two = substr(region, i, 2)
   if (two ~ /^[ \t\n]/) return 1
@@ -201,7 +201,7 @@ function length_of_space(i,    rest, two, end) {
   return end ? end + 1 : length(rest)
 }
 
-# Of the literal at i, which may look like a comment, or of another character: 1.
+# The length of the literal at i, which may look like a comment; of any other character: 1.
 function length_of_text(i,    rest) {
   if (substr(region, i, 1) !~ /["']/) return substr(region, i, 1) != ""
   rest = substr(region, i)
@@ -263,8 +263,8 @@ function find_pattern(pattern,    times, k, q, end, n) {
 
 # -- the mutation -----------------------------------------------------------------------
 
-# Widens the match to the statement around it and the comment behind. Returns what is wrong,
-# or "".
+# Widens the match to the statement around it and the comment after it. Returns an error, or
+# "".
 function find_statement(    i, c, depth, line, rest, text) {
   for (;;) {
     while (match_at > 1 && substr(region, match_at - 1, 1) != "\n") match_at--
@@ -310,8 +310,8 @@ function words(text, which,    n, list_of, i, found, sum) {
   return sum
 }
 
-# Sets match_at and match_end, and the text that replaces the match in instead. Returns what
-# is wrong, or "".
+# Sets match_at and match_end, and `instead`: the text that replaces the match. Returns an
+# error, or "".
 function prepare(i,    why, times, n, part, k) {
   why = find_place(i)
   if (why != "") return why
@@ -331,7 +331,7 @@ function prepare(i,    why, times, n, part, k) {
     if (instead == substr(region, match_at, match_end - match_at + 1))
       return "`to` is what is there"
   }
-  if (instead == "") { # takes the blanks behind along, else those before
+  if (instead == "") { # also removes the blanks after it, or else those before it
     if (substr(region, match_end + 1, 1) == " ")
       while (substr(region, match_end + 1, 1) == " ") match_end++
     else
@@ -353,7 +353,7 @@ function make_one(    i, why, all) {
   print in_path
 }
 
-# -- all of them ------------------------------------------------------------------------
+# -- all mutants ------------------------------------------------------------------------
 
 function read_words(path, set,    line) {
   while ((getline line < path) > 0) set[line] = 1
@@ -398,7 +398,7 @@ function check_all(    i, k, why, word, test, part, line) {
   if (!count) { print list ": no mutants"; status = 1 }
 }
 
-# A name in the replacement that no source has is an old one, unless the entry says new.
+# If no source has a name of the replacement, the name is outdated, unless the entry says new.
 function check_names(i,    text, word) {
   text = to[i]
   gsub(/"[^"]*"|'[^']*'|%[a-z]+/, " ", text)

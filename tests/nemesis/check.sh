@@ -1,17 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The nemesis in `make check`: three short runs, of all faults, without those that S1
-# excludes, and with few faults and many processes, for the orders among those who wait.
-# In the first one half of the lives have the crash guard, in the others all or none, as
-# the environment says. Says how many passed as Check does.
+# The nemesis in `make check`: three short runs: with all faults; without those that S1
+# excludes; and with few faults and many processes, to test the order of waiters. In the
+# first run half of the lives have the crash guard, in the others all or none, as the
+# environment says. Prints how many runs passed, in Check's format.
 set -u
 scale=${RLOCK_TEST_SCALE:-1}
 if [ "$scale" -ge 10 ]; then
   echo "skipped: nemesis: its clocks are real, and this tool makes all too slow"
   exit 77
 fi
-# Whatever hangs is found within bounds of its own, with a word about it: those grow with
-# the scale as well, and are less than half of this.
+# The nemesis itself finds what hangs, within its own bounds, and reports it. These also
+# grow with the scale, and are less than half of this limit.
 nemesis=$RLOCK_TEST_BUILDDIR/tests/nemesis/nemesis
 failed=0
 run() {

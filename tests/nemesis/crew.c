@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See crew.h. State: the crew's, which one thread uses. */
+/* See crew.h. State: in the crew, which one thread uses. */
 #include "crew.h"
 
 #include "die.h"
@@ -23,22 +23,22 @@ struct member {
     struct nem_crew *crew;
     struct test_program program;
     unsigned life; /* from 1 */
-    bool ending;   /* was told to end */
-    bool falling;  /* was told to kill itself */
+    bool ending;   /* the crew asked it to end */
+    bool falling;  /* the crew asked it to kill itself */
     bool resting;
-    int status;      /* of its end */
-    char client[64]; /* its uuid; "": not known */
+    int status;      /* the wait status of its end */
+    char client[64]; /* its client's uuid; "": unknown */
 };
 
 struct nem_crew {
     struct nem_crew_options options;
     struct nem_faults *faults;
     struct member *members;
-    int64_t ended_cpu_ns; /* of the lives that have ended */
-    char dir[PATH_MAX];   /* "": they rest */
+    int64_t ended_cpu_ns; /* of lives that have ended */
+    char dir[PATH_MAX];   /* "": the processes rest */
 };
 
-/* ---- their ends */
+/* ---- ends of processes */
 
 static void print_bad_end(const struct nem_crew *crew, unsigned process)
 {
@@ -92,7 +92,7 @@ static bool member_has_ended(void *arg)
     return has_ended(arg);
 }
 
-/* It does not do what it must: it has ended, or is about to, or hangs in itself. */
+/* The process does not obey: it has ended, or is about to end, or hangs. Ends the run. */
 __attribute__((noreturn)) static void is_amiss(struct nem_crew *crew, unsigned process,
                                                const char *what)
 {
@@ -102,7 +102,7 @@ __attribute__((noreturn)) static void is_amiss(struct nem_crew *crew, unsigned p
     test_die("process %u of the nemesis %s", process, what);
 }
 
-/* One that was dead before the signal has another status. */
+/* Kills the process. If it was already dead, its status is another than SIGKILL's. */
 static void end_life(struct nem_crew *crew, unsigned process)
 {
     struct member *m = &crew->members[process];
@@ -117,7 +117,7 @@ static void end_life(struct nem_crew *crew, unsigned process)
     test_program_end(&m->program);
 }
 
-/* ---- what they are told */
+/* ---- commands to processes */
 
 static void expect_work(struct nem_crew *crew, unsigned process)
 {
@@ -144,13 +144,13 @@ static void send_to_work(struct nem_crew *crew, unsigned process)
     expect_work(crew, process);
 }
 
-/* So that what a life uses is what it asked for: glibc keeps what was freed for each
- * thread and each size, and such stores fill for an hour. */
+/* Makes the measured memory that which the process uses: otherwise glibc keeps freed
+ * blocks, for each thread and size, and these stores grow for an hour. */
 #define PLAIN_HEAP "GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1"
 
-/* All name the same server, as the processes of a host do, so that the guard may help;
- * each comes to it by its own link (link.c). */
-#define SERVER_NAME "192.0.2.1:6379" /* RFC 5737: nobody's */
+/* All processes name the same server, as the processes of a host do, so that the crash
+ * guard works between them. Each reaches it by its own link (link.c). */
+#define SERVER_NAME "192.0.2.1:6379" /* RFC 5737: an address that no host has */
 
 static bool is_guarded(const struct nem_crew_options *o, unsigned process, unsigned life)
 {
@@ -209,7 +209,7 @@ struct nem_crew *nem_crew_start(const struct nem_crew_options *options,
     return crew;
 }
 
-/* ---- what happens to them */
+/* ---- faults of processes */
 
 int64_t nem_crew_cpu_ns(const struct nem_crew *crew)
 {
@@ -243,7 +243,7 @@ static void cont_one(void *arg, unsigned process)
     test_program_cont(&crew->members[process].program);
 }
 
-/* The end of its stdin tells it to. */
+/* The process ends when its stdin ends. */
 static void close_input(struct member *m)
 {
     if (m->program.in >= 0)
@@ -387,7 +387,7 @@ int64_t nem_crew_rest(struct nem_crew *crew, long ms)
     int64_t given_up = all ? 0 : now_boot();
     if (!all)
         nem_faults_tell_keys(crew->faults);
-    crew->dir[0] = '\0'; /* another life rests as well */
+    crew->dir[0] = '\0'; /* a life that begins now rests as well */
     for (unsigned i = 0; i < crew->options.processes; i++)
         if (!crew->members[i].resting)
             restart_one(crew, i);

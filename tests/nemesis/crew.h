@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nemesis's processes (crewman.c), from outside. One that ends by itself is a
- * violation and the end of the run. Thread: the driver's main thread only. */
+/* The nemesis's processes (crewman.c), seen from the driver. A process that ends by
+ * itself is a violation and ends the run. Thread: the driver's main thread only. */
 #ifndef NEM_CREW_H
 #define NEM_CREW_H
 
@@ -17,7 +17,7 @@ enum nem_guard { NEM_GUARD_OFF, NEM_GUARD_ON, NEM_GUARD_SOME };
 struct nem_crew_options {
     unsigned processes, threads, locks;
     long lease_ms, presence_ms, commandtimeout_ms;
-    unsigned long_percent; /* of their sections last about a lease */
+    unsigned long_percent; /* this share of their sections lasts about a lease */
     uint64_t seed;
     enum nem_guard guard;
     const char *rundir; /* the guard's directory; NULL: it is off */
@@ -28,20 +28,22 @@ struct nem_crew;
 /* Starts the processes, each with its link of `faults`. */
 struct nem_crew *nem_crew_start(const struct nem_crew_options *options,
                                 struct nem_faults *faults);
-/* What a schedule does to them. */
+/* The faults of processes that a schedule may cause. */
 struct nem_workers nem_crew_workers(struct nem_crew *crew);
 
-/* They work, and write into `dir`. */
+/* Makes the processes work, and write into `dir`. */
 void nem_crew_work(struct nem_crew *crew, const char *dir);
-/* They finish what they have begun. 0: all did; else when it was given up
- * (CLOCK_BOOTTIME) after `ms`: those that had not were killed, and have another life. */
+/* Makes the processes finish what they have begun. 0: all did. Otherwise the time
+ * (CLOCK_BOOTTIME, `ms` later) when the crew gave up: it killed those that had not
+ * finished, and started their next lives. */
 int64_t nem_crew_rest(struct nem_crew *crew, long ms);
-/* What all have run so far, ns of CPU time, also those that have ended. */
+/* The CPU time, in ns, that all processes have used, including those that have ended. */
 int64_t nem_crew_cpu_ns(const struct nem_crew *crew);
-/* What each uses; as many as there are processes. */
+/* Measures the resources of each process, one entry for each. */
 void nem_crew_look(struct nem_crew *crew, struct nem_end *ends);
 
-/* Ends all in good order, within test_ms(ms). How many did not, with a line for each. */
+/* Ends all processes in good order, within test_ms(ms). Returns how many did not end, and
+ * prints a line for each. */
 unsigned long nem_crew_end(struct nem_crew *crew, long ms);
 
 #endif

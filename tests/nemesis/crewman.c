@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process of the nemesis: threads that want its locks all the time, in all forms, and
- * write down each call, what came of it, and what they believe.
+ * A process of the nemesis: threads that use the nemesis's locks all the time, with all
+ * calls, and record each call, its result, and their belief about the hold.
  *
  *   RLOCK_URL=... crewman PROCESS LIFE THREADS LOCKS LEASE_MS SEED LONG_PERCENT
  *
  * One more thread uses locks that the judge does not judge (sacrifice.h). The lines are
- * read and answered at the numbers that robbery.h gives them.
+ * read and answered at descriptor numbers given by robbery.h.
  *
- * It ends by abort(3) when a line of the library's log, at its most verbose, a message or
- * an event shows a part of the URL's password.
+ * The process aborts when a part of the URL's password is in a message, an event, or a
+ * line of the library's log (at its most verbose level).
  *
  * Lines on stdin, each answered by one line:
  *   round DIR   the threads work, and write into DIR      working UUID
- *   rest        they finish what they have begun; nobody
- *               holds or waits any more                   resting
- *   fall K T    SIGKILL to itself as soon as a thread is as enum nem_kind K wants it,
- *               with a lock of type T; nothing is answered
- *   close W     its 0 to 2, see robbery.h; nothing is answered
- *   open W      what it has at 0 to 2 from now on; nothing is answered
- *   look        what the process uses, "descriptors threads bytes"; bytes of its own, not
- *               of files
- * The end of stdin: it rests, closes its client and ends.
+ *   rest        they finish what they have begun, until
+ *               none holds or waits any more              resting
+ *   fall K T    SIGKILL to itself as soon as a thread is in the state that enum nem_kind
+ *               K requires, with a lock of type T; no answer
+ *   close W     closes 0 to 2, see robbery.h; no answer
+ *   open W      opens other files at 0 to 2; no answer
+ *   look        the resources of the process, "descriptors threads bytes"; bytes of its
+ *               own memory, without files
+ * At the end of stdin the process rests, closes its client and ends.
  */
 #include "link.h"
 #include "pulse.h"
@@ -48,12 +48,12 @@ enum { READS = 65, PATIENT = 45, TIMED = 30, FIXED = 12, TWICE = 12 };
 enum { HOT = 75, HOT_LOCKS = 3 };
 enum { DOWNGRADES = 25, EXTENDS = 6, MEDIUM = 10, BURSTS = 10, BURST = 12 };
 enum { STAY_US = 2500, MEDIUM_US = 30000, THINK_US = 4000, CHECKS = 8 };
-enum { CHILDREN = 250, CHILD_S = 2 }; /* one in so many times of work leaves a child */
+enum { CHILDREN = 250, CHILD_S = 2 }; /* one in this many units of work leaves a child */
 enum { SECRET_MIN = 6 };
 
 #define HOT_NS (UINT64_C(3) * NS_PER_S)
 
-/* What a thread is at, with which lock. */
+/* What a thread is doing, with which lock. */
 enum at { NOTHING, ASKING, INSIDE, LEFT };
 
 struct man {
@@ -80,13 +80,13 @@ static struct {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     unsigned resting;
-    unsigned long round; /* counts */
+    unsigned long round; /* counts rounds */
     bool end;
 } crew = { .mutex = PTHREAD_MUTEX_INITIALIZER,
            .changed = PTHREAD_COND_INITIALIZER,
            .events_fd = -1 };
 
-/* ---- what is said */
+/* ---- output */
 
 static void find_secret(const char *url)
 {
@@ -110,7 +110,7 @@ static void hear(const char *what, const char *text)
     }
 }
 
-/* ---- what is written down */
+/* ---- records */
 
 static int64_t now_boot(void)
 {
@@ -152,7 +152,8 @@ static struct nem_op op_of(const struct man *man, enum nem_what what, enum nem_c
                             .pid = (uint32_t)getpid() };
 }
 
-/* With the client's uuid: a process that never gets a lock is to be known as well. */
+/* The record has the client's uuid: so the judge also knows a process that never gets a
+ * lock. */
 static void log_simple(struct man *man, enum nem_what what)
 {
     struct nem_op op = op_of(man, what, NEM_NO_CALL, NULL);
@@ -163,8 +164,8 @@ static void log_simple(struct man *man, enum nem_what what)
     write_op(man->fd, &op);
 }
 
-/* Takes the time, with what the thread has of the lock at that very time: the watchdog
- * may renew it at any. */
+/* Stores the time, and the thread's view of the hold at that very time: the watchdog may
+ * renew the hold at any moment. */
 static void stamp(struct nem_op *op, struct nem_target *target)
 {
     struct nem_op before;
@@ -189,7 +190,8 @@ static void log_return(struct man *man, enum nem_call call, struct nem_target *t
     write_op(man->fd, &op);
 }
 
-/* Who waits in vain for an answer ends a connection himself: on a busy machine, too. */
+/* The client itself ends a connection when an answer does not come, for instance on a
+ * busy machine. */
 static bool is_for_want_of_an_answer(const char *reason)
 {
     return strstr(reason, "no answer") || strstr(reason, "in time") ||
@@ -212,7 +214,7 @@ static void log_cut_off(int code, const char *reason)
     write_op(fd, &op);
 }
 
-/* That the watchdog's connection has ended is told by no event. */
+/* No event reports that the watchdog's connection has ended: only the log does. */
 static void hear_line(int level, const char *line, void *arg)
 {
     static const char watchdog[] = "rlock: watchdog connection replaced: ";
@@ -223,7 +225,7 @@ static void hear_line(int level, const char *line, void *arg)
         log_cut_off(1, line);
 }
 
-/* Events are told on one thread of the library. */
+/* The library calls it on one thread of its own. */
 static void on_event(const rlock_event_t *event, void *arg)
 {
     (void)arg;
@@ -243,7 +245,7 @@ static void on_event(const rlock_event_t *event, void *arg)
                          .code = (int32_t)event->kind,
                          .token = event->token,
                          .reading = event->mode == RLOCK_MODE_READ,
-                         .levels = UINT8_MAX, /* nobody's that we know */
+                         .levels = UINT8_MAX, /* no known thread's */
                          .pid = (uint32_t)getpid() };
     for (unsigned i = 0; event->kind == RLOCK_EVENT_LOST && i < crew.threads; i++)
         if (pthread_equal(crew.men[i].thread, event->thread))
@@ -251,7 +253,7 @@ static void on_event(const rlock_event_t *event, void *arg)
     write_op(fd, &op);
 }
 
-/* ---- what a thread does */
+/* ---- the work of a thread */
 
 static uint64_t draw(struct man *man, uint64_t below)
 {
@@ -274,7 +276,7 @@ static void pause_us(uint64_t us)
     nanosleep(&t, NULL);
 }
 
-/* Says what it believes. False: it knows that the hold is lost. */
+/* Records the thread's belief. False: it knows that the hold is lost. */
 static bool look(struct man *man, struct nem_target *target)
 {
     rlock_state_t state = RLOCK_UNHELD;
@@ -306,7 +308,7 @@ static void be_at(struct man *man, enum at at, const struct nem_target *target)
     atomic_store(&man->at, (unsigned)at << 16 | target->number);
 }
 
-/* A call about a hold that there is. */
+/* A call about an existing hold. */
 static int call_held(struct man *man, enum nem_call call, struct nem_target *target,
                      long lease_ms)
 {
@@ -330,7 +332,8 @@ static int take(struct man *man, enum nem_call call, struct nem_target *target,
     bool reading = call >= NEM_RDLOCK && call <= NEM_TRYRDLOCK;
     struct timespec deadline = { 0, 0 };
     struct nem_op op = op_of(man, NEM_INVOKE, call, target);
-    int64_t before = now_boot(); /* what is written down is not later than what is told */
+    int64_t before = now_boot(); /* the recorded deadline must not be later than the one
+                                    that the call gets */
 
     op.lease_ms = (uint32_t)lease_ms;
     op.levels = (uint8_t)nem_target_levels(target);
@@ -384,8 +387,8 @@ static void inside(struct man *man, struct nem_target *target, bool reading,
     leave_all(man, target);
 }
 
-/* Most of the time all threads of all processes want the same three, others every few
- * seconds, so that there are queues. */
+/* For a few seconds most threads of all processes want the same three locks, then three
+ * others, so that there are queues. */
 static struct nem_target *choose(struct man *man)
 {
     if (crew.locks < 2 * HOT_LOCKS || !chance(man, HOT))
@@ -394,8 +397,8 @@ static struct nem_target *choose(struct man *man)
     return &crew.targets[trio * HOT_LOCKS + draw(man, HOT_LOCKS)];
 }
 
-/* Short sections one after the other: where other threads of the process do the same,
- * they pass the lock on among themselves. */
+/* Short sections one after the other: if other threads of the process do the same, they
+ * pass the lock on among themselves. */
 static void burst(struct man *man, struct nem_target *target)
 {
     for (int i = 0; i < BURST; i++) {
@@ -408,12 +411,13 @@ static void burst(struct man *man, struct nem_target *target)
     }
 }
 
-/* A child that outlives us, with what it inherits: the locks are not among it. */
+/* Leaves a child that outlives this process, with all that it inherits. The locks do not
+ * belong to it. */
 static void leave_child(void)
 {
     if (fork() != 0)
         return;
-    nem_lines_leave(); /* whoever reads there reads us */
+    nem_lines_leave(); /* a reader of these pipes waits for this process's end */
     alarm(CHILD_S);
     for (;;)
         pause();
@@ -433,7 +437,7 @@ static void work_once(struct man *man)
     enum nem_call call = form < PATIENT           ? NEM_LOCK
                          : form < PATIENT + TIMED ? NEM_TIMEDLOCK
                                                   : NEM_TRYLOCK;
-    /* deadlines about as long as it takes, so that some of them come first */
+    /* deadlines about as long as a wait, so that some of them come first */
     uint64_t wait_us = chance(man, PERCENT / 2)
                            ? draw(man, 20000)
                            : draw(man, (uint64_t)crew.lease_ms * 1500);
@@ -492,7 +496,7 @@ static void begin_round(const char *dir)
     if (events_fd < 0) {
         atomic_store(&crew.events_fd, fd);
         nem_own(fd);
-    } else { /* under the number that a callback may be writing to */
+    } else { /* otherwise keep the number, to which a callback may be writing */
         if (dup3(fd, events_fd, O_CLOEXEC) < 0)
             abort();
         close(fd);
@@ -544,7 +548,7 @@ static void tell_resources(void)
             (resident - shared) * sysconf(_SC_PAGESIZE));
 }
 
-/* ---- how it falls */
+/* ---- killing itself */
 
 static bool wants(unsigned at, enum nem_kind kind, unsigned type)
 {
@@ -556,7 +560,8 @@ static bool wants(unsigned at, enum nem_kind kind, unsigned type)
                                     : state == ASKING);
 }
 
-/* Kept is what one has left and nobody else of this process has to do with. */
+/* A retained lock that the kill waits for is one that a thread has left, and that no
+ * other thread of this process uses or requests. */
 static bool is_as_wanted(unsigned man, enum nem_kind kind, unsigned type)
 {
     unsigned at = atomic_load(&crew.men[man].at);
@@ -570,7 +575,7 @@ static bool is_as_wanted(unsigned man, enum nem_kind kind, unsigned type)
     return true;
 }
 
-/* Whoever told us kills us when it takes too long. */
+/* If it takes too long, the driver kills this process. */
 __attribute__((noreturn)) static void fall(enum nem_kind kind, unsigned type)
 {
     enum { LOOK_US = 50 };

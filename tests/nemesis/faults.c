@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starts what faults are done to, and carries plans out: a list of the steps that are due
- * is gone through again and again; none waits for another except where they clash. Faults
- * of processes, of links, of the server and of its data are in files of their own.
+ * Starts the server and the links, and carries plans out: it goes through the list of
+ * steps that are due again and again. No step waits for another, except for one that it
+ * clashes with. Faults of processes, of links, of the server and of its data have their
+ * own files.
  */
 #include "faults_impl.h"
 
@@ -63,7 +64,7 @@ bool nem_run_program(const char *const argv[], const char *input)
     FILE *file = tmpfile();
     if (!file || (input && fputs(input, file) < 0) || fflush(file) != 0)
         test_die("cannot write a temporary file: %s", strerror(errno));
-    snprintf(sbin, sizeof(sbin), "/sbin/%s", argv[0]); /* not in everybody's PATH */
+    snprintf(sbin, sizeof(sbin), "/sbin/%s", argv[0]); /* not in every user's PATH */
     const char *path = access(sbin, X_OK) == 0 ? sbin : argv[0];
     rewind(file);
     bool done = spawn(path, argv, fileno(file));
@@ -73,7 +74,7 @@ bool nem_run_program(const char *const argv[], const char *input)
 
 /* ---- start and stop */
 
-/* No letters of hexadecimal numbers. */
+/* Without letters of hexadecimal numbers: so a part of it cannot be found by chance. */
 static void draw_password(struct nem_faults *f)
 {
     static const char letters[] = "ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ";
@@ -237,14 +238,14 @@ bool nem_faults_possible(struct nem_faults *f, enum nem_kind kind)
     return kind != NEM_LINK_DOWN || f->net.on;
 }
 
-/* ---- carrying out */
+/* ---- carrying out plans */
 
 struct run {
     struct nem_faults *f;
     const struct nem_plan *plan;
     int64_t start;
-    int64_t moved; /* when a step was due, began or ended last */
-    size_t next;   /* of the plan, not yet due */
+    int64_t moved; /* the last time a step became due, began or ended */
+    size_t next;   /* the next step of the plan that is not due yet */
 };
 
 static const struct nem_action *action_of(enum nem_kind kind)
@@ -295,14 +296,14 @@ static void drop(struct nem_active **at)
     free(a);
 }
 
-/* Another process than its target's, which the plan does not know of. */
+/* Whether the other step also affects this process, which the plan does not know of. */
 static bool hits_too(const struct nem_active *other, const struct nem_active *a)
 {
     return other->also != NEM_ALL && nem_kind_lane(a->step->kind) == NEM_LANE_PROCESS &&
            a->step->target == other->also;
 }
 
-/* What the plan keeps apart may meet when something takes longer than planned. */
+/* Steps that the plan keeps apart may meet when one takes longer than planned. */
 static bool may_begin(const struct run *run, const struct nem_active *a)
 {
     const struct nem_action *action = action_of(a->step->kind);
@@ -313,7 +314,7 @@ static bool may_begin(const struct run *run, const struct nem_active *a)
     return !action->ready || action->ready(run->f);
 }
 
-/* True: it has ended. */
+/* Advances a step. True: it has ended. */
 static bool advance(struct run *run, struct nem_active *a)
 {
     struct nem_faults *f = run->f;
@@ -338,7 +339,7 @@ static bool advance(struct run *run, struct nem_active *a)
     return true;
 }
 
-/* By when a step has to have gone on, if it is not in another one's way. */
+/* The time by which a step must have advanced, unless another one is in its way. */
 static int64_t bound_of(const struct run *run, const struct nem_active *a)
 {
     int64_t room = run->f->stuck_ms * (int64_t)NEM_NS_PER_MS;
@@ -346,8 +347,8 @@ static int64_t bound_of(const struct run *run, const struct nem_active *a)
         return a->end_at + room;
     for (const struct nem_active *other = run->f->active; other; other = other->next)
         if (other->begun)
-            return INT64_MAX; /* that one's */
-    /* the server's clock is to catch up */
+            return INT64_MAX; /* the other step's bound applies */
+    /* the step may wait until the server's clock has caught up */
     return run->moved + test_ms(CAUGHT_UP_MS) * (int64_t)NEM_NS_PER_MS;
 }
 
@@ -363,7 +364,7 @@ static void must_go_on(const struct run *run, const struct nem_active *a)
     test_die("%s does not %s", nem_kind_name(a->step->kind), a->begun ? "end" : "begin");
 }
 
-/* Until the next begins or ends; what has to be asked again and again, soon. */
+/* Until the next step begins or ends; only briefly if a step must be polled. */
 static void pause_between(const struct run *run)
 {
     int64_t now = nem_now(), until = INT64_MAX;
@@ -378,7 +379,7 @@ static void pause_between(const struct run *run)
         test_pause_ms((long)((until - now + NEM_NS_PER_MS - 1) / NEM_NS_PER_MS));
 }
 
-/* Everything answers, through each proxy. */
+/* Checks that the server answers through each proxy. */
 static void check_all_run(const struct nem_faults *f)
 {
     for (unsigned i = 0; i < f->processes; i++) {

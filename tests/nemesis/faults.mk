@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The nemesis: the schedule of its faults, and how they are done.
+# The nemesis: the schedule of its faults, and the code that causes them.
 NEMESIS_SCHEDULE = tests/nemesis/schedule.h tests/nemesis/schedule.c
 NEMESIS_FAULTS = \
 	tests/nemesis/faults.h tests/nemesis/faults_impl.h tests/nemesis/faults.c \

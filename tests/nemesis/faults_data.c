@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys that disappear. A key is deleted when it is there: the step looks again and again
- * until its length is over.
+ * Keys that disappear. A deletion needs an existing key: the step looks for one until its
+ * length is over.
  *
- * Which keys are evicted is random, and how much memory is used is not known exactly. So
- * some large keys with a TTL lie beside those of the locks, and the limit is set to what
- * is freed with the first of them that goes: what goes before it is the fault. The
- * server's notifications tell which those were.
+ * Which keys are evicted is random, and the exact use of memory is unknown. So some large
+ * keys with a TTL are put beside those of the locks, and the limit is such that the
+ * eviction of the first large key ends it: all keys evicted before that one are the
+ * fault. The server's notifications name them.
  */
 #include "faults_impl.h"
 
@@ -16,7 +16,7 @@
 
 enum { FILLERS = 8, TO_FREE = 64 * 1024, MESSAGES_MS = 10000 };
 #define FILLER "nemesis:filler:"
-#define FILLER_END "262143" /* its last byte; four times what is to be freed */
+#define FILLER_END "262143" /* its last byte; four times the amount to be freed */
 #define FILLER_TTL_MS "60000"
 #define EVICTED "__keyevent@0__:evicted"
 #define NO_MORE "nemesis:no-more"
@@ -85,7 +85,7 @@ static void remove_fillers(struct test_redis *r)
     }
 }
 
-/* The number of the lock whose key it is; NEM_ALL: of none. */
+/* The number of the lock that has this key; NEM_ALL: none. */
 static unsigned lock_of(const char *key)
 {
     static const char name[] = "nemesis";
@@ -104,7 +104,7 @@ static void note(struct nem_faults *f, struct nem_active *a, const char *key)
     unsigned lock = lock_of(key);
     if (lock == NEM_ALL)
         return;
-    /* the one that is written at the end is the last key's */
+    /* the step's own record, written at its end, is that of the last key */
     if (a->stage++ > 0) {
         a->record.end = nem_now();
         nem_record(f, &a->record);
@@ -129,11 +129,11 @@ static bool evict(struct nem_faults *f, struct nem_active *a)
 {
     char limit[32];
     fill(a->redis);
-    a->record.begin = nem_now(); /* nothing has gone so far */
+    a->record.begin = nem_now(); /* no key has been evicted so far */
     snprintf(limit, sizeof(limit), "%lld",
              test_redis_info(a->redis, "used_memory") - TO_FREE);
     test_redis_config(a->redis, "maxmemory", limit);
-    test_redis_do(a->redis, "PING"); /* before each command it evicts */
+    test_redis_do(a->redis, "PING"); /* the server evicts before each command */
     test_redis_config(a->redis, "maxmemory", "0");
     collect(f, a);
     return a->stage > 0;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Faults of the link of one process, or of all, by its proxy or its network interface: of
- * all connections, or of one. */
+ * all connections, or of one of them. */
 #include "faults_impl.h"
 
 #include <stdio.h>
 
-/* How many replies are cut, and streams half closed: what connects anew gets through. */
+/* How many replies are cut, and how many streams half closed: new connections then get
+ * through. */
 enum { CUTS = 3, HALF_CLOSES = 2, CONNECTIONS_MAX = 256 };
 static unsigned first(const struct nem_active *a)
 {
@@ -22,7 +23,7 @@ static unsigned behind_last(const struct nem_faults *f, const struct nem_active 
     i < behind_last(f, a);                                                               \
     i++
 
-/* Which connection of each link it is, from its begin on: 0, all of them. */
+/* Chooses the connection of each link at the begin; 0: all connections. */
 static void choose(struct nem_faults *f, struct nem_active *a)
 {
     unsigned numbers[CONNECTIONS_MAX];
@@ -96,7 +97,8 @@ static void reset(struct nem_faults *f, struct nem_active *a)
 
 /* ---- freeze, and no new connections */
 
-/* What is held of one connection passes in its end as what a frozen link keeps does. */
+/* Of a single connection the messages are held; they pass at the end, as those of a
+ * frozen link do. */
 static void freeze(struct nem_faults *f, struct nem_active *a)
 {
     choose(f, a);
@@ -146,7 +148,7 @@ static bool admit(struct nem_faults *f, struct nem_active *a)
 
 /* ---- slow, and lost */
 
-/* What was delayed still is when the rule has gone. */
+/* Messages that the rule delayed are still delayed after its removal: waits for them. */
 static bool lift_and_drain(struct nem_faults *f, struct nem_active *a)
 {
     bool late = false;
@@ -184,9 +186,8 @@ static void lose_replies(struct nem_faults *f, struct nem_active *a)
     lay(f, a, RULE(.on = TEST_ON_REPLY, .action = TEST_DROP));
 }
 
-/* No TCP connection loses some bytes and delivers those behind them: an answer would be
- * taken for that of another request. So those that were open have ended when it is over.
- */
+/* No TCP connection loses some bytes and delivers later ones: a reply would be taken for
+ * that of another request. So the affected connections are closed when the fault ends. */
 static bool lift_and_cut(struct nem_faults *f, struct nem_active *a)
 {
     for (EACH_TARGET(i)) {

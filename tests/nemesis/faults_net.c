@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Network namespaces. Nothing of the machine's own network is touched: both ends of each
- * pair are in namespaces that exist only as descriptors of this process and as those of
- * the processes it starts, and are gone with them, also when they are killed.
+ * Network namespaces. The machine's own network is not touched: both ends of each pair
+ * are in namespaces that exist only as descriptors of this process and in the processes
+ * that it starts. They vanish with these, even after a kill.
  */
 #include "faults_impl.h"
 
@@ -41,7 +41,7 @@ static bool configure(const char *input)
     return nem_run_program((const char *const[]){ "ip", "-batch", "-", NULL }, input);
 }
 
-/* In `near`. */
+/* Thread: in `near`. */
 static bool make_pairs(const struct nem_net *net, unsigned processes)
 {
     char text[BATCH_MAX];
@@ -55,7 +55,7 @@ static bool make_pairs(const struct nem_net *net, unsigned processes)
     return configure(text);
 }
 
-/* In `far`. */
+/* Thread: in `far`. */
 static bool raise_far_ends(unsigned processes)
 {
     char text[BATCH_MAX];
@@ -73,7 +73,7 @@ static int control_socket(void)
     return socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 }
 
-/* A namespace that is entered with unshare belongs to the calling thread only. */
+/* Only the thread that calls unshare enters the new namespace. */
 static bool make(struct nem_net *net, unsigned processes)
 {
     if (net->home < 0 || processes > PROCESSES_MAX || unshare(CLONE_NEWNET) != 0)

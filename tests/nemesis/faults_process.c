@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Faults of processes: killed, stopped, told to end, robbed of descriptors. */
+/* Faults of processes: killed, stopped, asked to end, robbed of descriptors. */
 #include "faults_impl.h"
 
 enum { FALL_MS = 500, BURIAL_MS = 200, NS_PER_US = 1000 };
 
 /* ---- kills */
 
-/* `record` began just before it. */
+/* `record` began just before the kill. */
 static void is_dead(struct nem_fault *record)
 {
     record->took_us = (uint32_t)((nem_now() - record->begin) / NS_PER_US) + 1;
@@ -35,7 +35,7 @@ static void tell_to_fall(struct nem_faults *f, struct nem_active *a)
     a->until = nem_now() + FALL_MS * (int64_t)NEM_NS_PER_MS;
 }
 
-/* What does not come is not waited for. */
+/* Does not wait for ever: after a while it kills the process in whatever state. */
 static bool see_it_fall(struct nem_faults *f, struct nem_active *a)
 {
     if (a->record.took_us != 0)
@@ -56,9 +56,9 @@ static bool restart_fallen(struct nem_faults *f, struct nem_active *a)
     return restart_process(f, a);
 }
 
-/* ---- a kill, and one of who is about to bury it */
+/* ---- a kill, and a kill of the process about to recover the dead one */
 
-/* Every request of the others that is about the dead client is held up. */
+/* Holds all requests of other processes about the dead client. */
 static void kill_and_hold(struct nem_faults *f, struct nem_active *a)
 {
     const char *client =
@@ -103,8 +103,8 @@ static void kill_burier(struct nem_faults *f, struct nem_active *a, unsigned pro
     a->record.hits = 1;
 }
 
-/* The one whose request is held has the dead one's file, and is amid its burial. Process
- * 0 lives through all. */
+/* The process whose request is held owns the dead one's live file, and is in the middle
+ * of its recovery. Process 0 is never killed. */
 static bool look_for_burier(struct nem_faults *f, struct nem_active *a)
 {
     unsigned burier = NEM_ALL;
@@ -138,7 +138,7 @@ static bool restart_both(struct nem_faults *f, struct nem_active *a)
     return true;
 }
 
-/* ---- stops, and ends in good order */
+/* ---- stops, and orderly ends */
 
 static void stop_process(struct nem_faults *f, struct nem_active *a)
 {
@@ -164,7 +164,7 @@ static bool restart_when_gone(struct nem_faults *f, struct nem_active *a)
     if (nem_now() <= a->until)
         return false;
     nem_faults_tell_keys(f);
-    a->record.amount = 1; /* the judge says what it hangs in */
+    a->record.amount = 1; /* the judge names the call that hangs */
     return restart_process(f, a);
 }
 
@@ -177,7 +177,7 @@ static void close_low(struct nem_faults *f, struct nem_active *a)
                               (unsigned)a->step->amount);
 }
 
-/* What was closed is noticed within a second, and made anew. */
+/* The library notices closed descriptors within a second, and opens new ones. */
 static bool open_low(struct nem_faults *f, struct nem_active *a)
 {
     if (a->stage++ == 0) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Faults of the server that lose nothing: what it is told, and what becomes of its
- * process. Each tells it over a connection of its own, which no earlier one has broken.
- */
+/* Faults of the server that lose nothing: by commands to it, and by signals to its
+ * process. Each uses its own connection, which no earlier fault has broken. */
 #include "faults_impl.h"
 
 #include "die.h"
@@ -9,7 +8,7 @@
 #include <stdio.h>
 #include <time.h>
 
-/* From when on a script that runs is told of; the default is 5 s. */
+/* the server reports a running script after this time; default 5 s */
 #define BUSY_AFTER_MS "5"
 #define BUSY_AFTER_DEFAULT_MS "5000"
 
@@ -48,7 +47,7 @@ void nem_faults_tell_keys(struct nem_faults *f)
     test_redis_close(r);
 }
 
-/* ---- what it is told */
+/* ---- commands to the server */
 
 static void kill_clients(struct nem_faults *f, struct nem_active *a)
 {
@@ -75,7 +74,7 @@ static void pause_clients(struct nem_faults *f, struct nem_active *a)
     tell(f, "CLIENT", "PAUSE", ms, a->step->amount == 0 ? "ALL" : "WRITE");
 }
 
-/* It ends by itself: CLIENT UNPAUSE would have to wait as well. */
+/* The pause ends by itself: CLIENT UNPAUSE would have to wait as well. */
 static bool clients_go_on(struct nem_faults *f, struct nem_active *a)
 {
     (void)a;
@@ -94,7 +93,7 @@ static bool end_busy(struct nem_faults *f, struct nem_active *a)
 {
     struct test_redis *r = test_redis_connect(f->server.path);
     const redisReply *reply = test_redis_try(r, "SCRIPT", "KILL");
-    /* NOTBUSY: it has not even begun */
+    /* NOTBUSY: the script has not even begun */
     bool killed = reply && reply->type == REDIS_REPLY_STATUS;
     if (killed && !test_redis_recv(a->redis, KILLED_MS))
         test_die("a script does not end by SCRIPT KILL");
@@ -117,7 +116,7 @@ static bool free_memory(struct nem_faults *f, struct nem_active *a)
     return true;
 }
 
-/* `back`: the words that give it back. */
+/* `back`: gives the right back. */
 static void set_right(struct nem_faults *f, const struct nem_active *a, bool back)
 {
     const char *argv[8] = { "ACL", "SETUSER", NEM_USER };
@@ -142,7 +141,7 @@ static bool give_right(struct nem_faults *f, struct nem_active *a)
     return true;
 }
 
-/* ---- its process */
+/* ---- the server's process */
 
 static void stop_server(struct nem_faults *f, struct nem_active *a)
 {
@@ -177,7 +176,7 @@ static bool revive_empty(struct nem_faults *f, struct nem_active *a)
     return revive_server(f, a);
 }
 
-/* ---- its clock */
+/* ---- the server's clock */
 
 static int64_t server_now_ms(const struct nem_faults *f)
 {
@@ -190,7 +189,7 @@ static void step_clock(struct nem_faults *f, struct nem_active *a)
 {
     int64_t now = server_now_ms(f), offset = f->offset_ms + a->step->amount;
     if (offset > NEM_OFFSET_MAX_MS || offset < -(int64_t)NEM_OFFSET_MAX_MS) {
-        a->record.amount = 0; /* plans one behind the other */
+        a->record.amount = 0; /* plans of several rounds add up */
         return;
     }
     f->peak_ms = now > f->peak_ms ? now : f->peak_ms;
@@ -201,7 +200,7 @@ static void step_clock(struct nem_faults *f, struct nem_active *a)
     a->record.took_us = (uint32_t)((nem_now() - a->record.begin) / NS_PER_US + 1);
 }
 
-/* A counter goes on by one with each draw while the clock is behind it. */
+/* While the clock is behind a token, each draw increments the token. */
 static bool is_past_tokens(struct nem_faults *f)
 {
     static const char script[] =

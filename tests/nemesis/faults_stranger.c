@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Faults of strangers: a process of its own does each (stranger.c), so that the driver
- * waits for no answer of a server that another step has stopped. It ends when its stdin
- * does, and has then undone what it can and said how often it did what it does.
+ * Faults by strangers: another process does each (stranger.c), so that the driver does
+ * not wait for a server that another step has stopped. It ends when its stdin ends; by
+ * then it has undone what it can, and has printed how many times it acted.
  */
 #include "faults_impl.h"
 
@@ -25,7 +25,7 @@ static void start_stranger(struct nem_faults *f, struct nem_active *a)
     test_program_start(&a->stranger, argv, NULL);
 }
 
-/* What a message tells is read before the answer to which it belongs. */
+/* Delays replies, so that a message is read before the reply to which it belongs. */
 static void begin_with_late_replies(struct nem_faults *f, struct nem_active *a)
 {
     const struct test_rule rule = { .on = TEST_ON_REPLY,

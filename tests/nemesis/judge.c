@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Percents of a round: stalls disturb and excuse, and a round of them would keep every
+/* Percent of a round. Stalls disturb and excuse: a round full of them would break no
  * rule. */
 enum { STALLED_MOST = 33 };
 

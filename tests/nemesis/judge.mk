@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The history checker: what the server did, and what is to be made of it.
+# The ledger of the server's changes, and the judge of a round.
 
 NEMESIS_LEDGER = \
 	tests/nemesis/oplog.h tests/nemesis/marks.h \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What calls returned, and when. */
+/* The codes of calls, and the times at which they returned. */
 #include "judge_impl.h"
 
 const char *nem_call_name(unsigned call)
@@ -13,8 +13,8 @@ const char *nem_call_name(unsigned call)
 
 /* ---- code */
 
-/* What a call may return whatever else happens; ENOTCONN, EACCES and ECANCELED need a
- * reason. */
+/* Whether a call may return its code whatever else happens. ENOTCONN, EACCES and
+ * ECANCELED need a reason. */
 static bool may_return(const struct nem_made *made)
 {
     const struct nem_op *invoke = made->invoke;
@@ -35,21 +35,24 @@ static bool waits_for_ever(unsigned call)
     return call == NEM_LOCK || call == NEM_RDLOCK;
 }
 
-/* Whether its deadline is no further ahead than a part of what a busy machine may add. */
+/* Whether the deadline is so near that a busy machine alone may use up that time: `part`
+ * of the slack. */
 static bool is_hurried(const struct nem_judge *j, const struct nem_op *invoke, int part)
 {
     return nem_is_timed(invoke->call) &&
            invoke->deadline - invoke->at < nem_slack(j) / part;
 }
 
-/* No server could be asked: only when something kept it away, or there was no time to. */
+/* A call may fail without asking a server only if a fault kept the server away, or if
+ * there was too little time. */
 static bool was_unreachable(const struct nem_judge *j, const struct nem_made *call)
 {
     enum { OF_SLACK = 5 };
     const struct nem_op *invoke = call->invoke;
-    /* no more than the machine may take without that being told as a stall (pulse.c) */
+    /* no more than a busy machine may take without a recorded stall (pulse.c) */
     return is_hurried(j, invoke, OF_SLACK) ||
-           /* whom its process asks for: a poll that is refused tells nothing either */
+           /* another thread may ask for the process: if its poll is refused, this call
+            * learns nothing either */
            (nem_is_timed(invoke->call) && nem_refused(j, invoke->at, call->ret->at)) ||
            nem_unreachable(j, invoke->process, invoke->at, call->ret->at);
 }
@@ -62,7 +65,7 @@ static bool code_has_reason(const struct nem_judge *j, const struct nem_made *ca
         return true;
     if (code == EACCES)
         return nem_refused(j, call->invoke->at, call->ret->at);
-    if (code == ECANCELED) /* a process that is to end may interrupt its waits */
+    if (code == ECANCELED) /* a process that ends may interrupt its waits */
         return nem_is_acquire(which) && call->life->dying <= call->ret->at;
     return code == ENOTCONN && !waits_for_ever(which) && which != NEM_UNLOCK &&
            which != NEM_CONSISTENT && was_unreachable(j, call);
@@ -80,7 +83,8 @@ static void judge_code(struct nem_judge *j, const struct nem_made *call)
 
 /* ---- bound (L7) */
 
-/* By when a call must have returned if its process ran; INT64_MAX: it may wait. */
+/* The time by which a call must have returned if its process ran; INT64_MAX: it may
+ * wait. */
 static int64_t due(const struct nem_judge *j, const struct nem_op *invoke)
 {
     enum { CANCEL_MS = 100, OF_SLACK = 40 };
@@ -88,14 +92,14 @@ static int64_t due(const struct nem_judge *j, const struct nem_op *invoke)
     int64_t by = invoke->at + timeout;
     if (waits_for_ever(invoke->call))
         return INT64_MAX;
-    /* one that passes before the call looks at it is that of a try */
+    /* if the deadline passes before the call looks at it, the call is like a try */
     if (nem_is_timed(invoke->call) && !is_hurried(j, invoke, OF_SLACK))
         by = invoke->deadline + CANCEL_MS * NEM_NS_PER_MS;
     return by + nem_slack(j);
 }
 
-/* A call that has not returned: until when it was surely waiting. When all have come to
- * rest, none that was not killed is left open. */
+/* The time until which a call that has not returned was surely waiting. When all
+ * processes rest, only those of killed ones are open. */
 static int64_t waited_until(const struct nem_judge *j, const struct nem_made *call)
 {
     int64_t until = j->round->given_up ? j->round->given_up : j->round->ended;
@@ -120,7 +124,7 @@ static void judge_bound(struct nem_judge *j, const struct nem_made *call)
                       nem_ms(j, until));
 }
 
-/* ---- starved (L3); while a process did not run, it kept all others out */
+/* ---- starved (L3); a process that did not run kept all others out */
 
 static void judge_starved(struct nem_judge *j, const struct nem_made *call)
 {
@@ -142,7 +146,7 @@ static void judge_starved(struct nem_judge *j, const struct nem_made *call)
 
 /* ---- hung (L3, L7) */
 
-/* When it was given up that the life comes to rest, and it was killed; 0: it was not. */
+/* When the driver gave up waiting for the life to rest, and killed it; 0: it did not. */
 static int64_t given_up(const struct nem_judge *j, const struct nem_life *life)
 {
     if (life->dying == INT64_MAX && life->over == INT64_MAX)
@@ -156,7 +160,8 @@ static int64_t given_up(const struct nem_judge *j, const struct nem_life *life)
     return 0;
 }
 
-/* By a thread's last record. True: it had not come to rest when that was given up. */
+/* Judges a thread by its last record. True: it had not come to rest when the driver gave
+ * up. */
 static bool judge_thread(struct nem_judge *j, const struct nem_op *last, int64_t by)
 {
     if (last->thread == NEM_EVENTS_THREAD || (last->what != NEM_DONE && by == 0))
@@ -209,7 +214,7 @@ static void judge_rest(struct nem_judge *j)
 
 /* ---- cut */
 
-/* What a fault has broken is found out by what is asked next, or by an answer that does
+/* A connection that a fault has broken ends with the next request, or when an answer does
  * not come. */
 static bool was_cut(const struct nem_judge *j, unsigned process, int64_t at)
 {
@@ -217,11 +222,11 @@ static bool was_cut(const struct nem_judge *j, unsigned process, int64_t at)
     return nem_unreachable(j, process, at - late, at);
 }
 
-/* Between two rounds the server is started anew. */
+/* The end of a round does not count: the server is restarted between two rounds. */
 void nem_judge_cuts(struct nem_judge *j)
 {
     for (size_t i = 0; i < j->made_count; i++)
-        nem_judged(j, NEM_RULE_CUT); /* none ended by then */
+        nem_judged(j, NEM_RULE_CUT); /* none had ended by then */
     for (size_t i = 0; i < j->op_count; i++) {
         const struct nem_op *op = j->ops[i];
         if (op->what != NEM_CUT_OFF || op->at >= j->round->ended ||

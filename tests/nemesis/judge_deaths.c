@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The crash guard: burials, which the ledger knows by the marker of a client's uuid
- * (G12). That what a killed process held is given back in time, that nobody who lives is
- * touched, and that the next owner of a robust lock is told the truth.
+ * The crash guard: recoveries, which the ledger shows by the marker of a client's uuid
+ * (G12). Judges that the holds of a killed process are released in time, that no living
+ * process is touched, and that the next owner of a robust lock gets the right code.
  */
 #include "judge_line.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A client's uuid and not an id of it. */
+/* Whether it marks a client's uuid, not an id of it. */
 static bool is_burial(const struct nem_entry *entry)
 {
     return entry->change == NEM_MARKED && !strchr(entry->id, ':');
 }
 
-/* ---- who waits at the server */
+/* ---- waiters at the server */
 
 struct wait {
     const struct nem_life *life;
     const char *id;
     unsigned lock;
-    int64_t from, to; /* surely */
+    int64_t from, to; /* the waiter surely waits from, to */
 };
 
 struct waits {
@@ -60,10 +60,11 @@ static void find_waits(const struct nem_judge *j, struct waits *waits)
     }
 }
 
-/* ---- buried */
+/* ---- rule `buried` */
 
-/* Whoever looks for deaths could do so in [from, to]: which one of them takes a dead
- * one's file is a matter of chance, and no other can bury it then. */
+/* Whether every process that looks for deaths could recover in [from, to]: chance decides
+ * which one takes a dead client's live file, and then no other can recover that
+ * client. */
 static bool all_can_bury(const struct nem_judge *j, const struct nem_life *dead,
                          int64_t from, int64_t to)
 {
@@ -76,7 +77,7 @@ static bool all_can_bury(const struct nem_judge *j, const struct nem_life *dead,
     return true;
 }
 
-/* One of the living who have the guard waits for a lock, whichever: so it looks. */
+/* A living process with the guard that waits for any lock: so it looks for deaths. */
 static const struct wait *waiter(const struct waits *waits, int64_t from, int64_t to)
 {
     for (size_t i = 0; i < waits->count; i++) {
@@ -88,7 +89,7 @@ static const struct wait *waiter(const struct waits *waits, int64_t from, int64_
     return NULL;
 }
 
-/* `from` and the slack, and for how long the machine stood still meanwhile. */
+/* `from`, plus the slack, plus the time for which the machine stood still meanwhile. */
 static int64_t due(const struct nem_judge *j, int64_t from)
 {
     int64_t by = from + nem_slack(j), next = by;
@@ -99,7 +100,7 @@ static int64_t due(const struct nem_judge *j, int64_t from)
     return by;
 }
 
-/* That it left the server was a burial of its client. */
+/* Whether the id left the server by a recovery of its client. */
 static bool left_by_burial(const struct nem_judge *j, const struct nem_tenure *t)
 {
     const struct nem_entry *end = j->round->ledger->entries + j->round->ledger->count;
@@ -115,7 +116,7 @@ static void judge_buried(struct nem_judge *j, const struct waits *waits,
 {
     const struct nem_life *dead = t->name->life;
     int64_t from = dead->killed;
-    if (t->granted->before > from) /* handed over, or a request that came late */
+    if (t->granted->before > from) /* handed over, or a late request */
         from = t->granted->before;
     if (from == INT64_MAX)
         return;
@@ -124,7 +125,7 @@ static void judge_buried(struct nem_judge *j, const struct waits *waits,
         nem_judged(j, NEM_RULE_BURIED);
         return;
     }
-    if (t->left && t->left->after < from) /* before it died, for all we know */
+    if (t->left && t->left->after < from) /* perhaps before the process died */
         return;
     if (t->left && t->left->after < until)
         until = t->left->after;
@@ -144,9 +145,9 @@ static void judge_buried(struct nem_judge *j, const struct waits *waits,
                    nem_ms(j, by), w->id, w->lock);
 }
 
-/* ---- dead */
+/* ---- rule dead */
 
-/* Whom it was granted before this entry, and had not left. */
+/* The tenure that this entry ended. */
 static const struct nem_tenure *tenure_of(const struct nem_judge *j,
                                           const struct nem_entry *left)
 {
@@ -157,7 +158,7 @@ static const struct nem_tenure *tenure_of(const struct nem_judge *j,
     return NULL;
 }
 
-/* By a burial nobody else loses anything, but what has ended by itself. */
+/* By a recovery no other client loses anything, except what has expired. */
 static void judge_others(struct nem_judge *j, const struct nem_entry *burial,
                          const struct nem_entry *left)
 {
@@ -176,11 +177,12 @@ static void judge_others(struct nem_judge *j, const struct nem_entry *burial,
                    nem_ms(j, end));
 }
 
-/* Also one that is stopped lives, has a child, or keeps what it does not use. */
+/* A process lives also while it is stopped, has a child, or retains what it does not
+ * use. */
 static void judge_dead(struct nem_judge *j, const struct nem_entry *burial)
 {
     const struct nem_life *life = nem_life_of(j, burial->id);
-    if (!life) /* of a round before */
+    if (!life) /* of an earlier round */
         return;
     nem_judged(j, NEM_RULE_DEAD);
     if (life->dying > burial->before)
@@ -191,11 +193,11 @@ static void judge_dead(struct nem_judge *j, const struct nem_entry *burial)
                       nem_ms(j, burial->before));
 }
 
-/* ---- soon */
+/* ---- rule soon */
 
 enum inside { UNKNOWN, INSIDE, OUTSIDE };
 
-/* It had got the lock and not begun to give it back. */
+/* Whether the thread had got the lock and not begun to release it. */
 static bool was_inside(const struct nem_hold *hold)
 {
     return !hold->unlocking && hold->lost == 0 && !hold->second &&
@@ -211,8 +213,8 @@ static bool asks(const struct nem_judge *j, const struct nem_life *life, unsigne
     return false;
 }
 
-/* Whether its process died inside of what it held; outside only if all sections ended
- * well, the last one without news of another's death, and no call may have begun one. */
+/* Whether the process died inside of a section of its hold. Outside: only if all sections
+ * ended well, the last one without EOWNERDEAD, and no open call may have begun one. */
 static enum inside where(const struct nem_judge *j, const struct nem_tenure *t)
 {
     const struct nem_hold *last = NULL;
@@ -229,8 +231,7 @@ static enum inside where(const struct nem_judge *j, const struct nem_tenure *t)
     return outside ? OUTSIDE : UNKNOWN;
 }
 
-/* The first to get it afterwards, by that grant; NULL: nobody did, or none that has said
- * so. */
+/* The next owner by the next grant; NULL: there was none, or it has left no record. */
 static const struct nem_hold *next_owner(const struct nem_judge *j,
                                          const struct nem_entry *left)
 {
@@ -273,7 +274,7 @@ static void judge_soon(struct nem_judge *j, const struct nem_entry *left)
 
 /* ---- all */
 
-/* What one transaction did to the lock of its burial. */
+/* Judges the effects of the recovery's transaction on one lock. */
 static void judge_burial(struct nem_judge *j, const struct nem_entry *burial)
 {
     const struct nem_entry *entries = j->round->ledger->entries, *e = burial;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is left when all have ended, and what the long run costs. */
+/* The data left when all have ended, and the resources that a long run uses. */
 #include "judge_impl.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 /* ---- keys */
 
-/* Of a line "key ttl length". */
+/* A line "key ttl length". */
 struct left {
     char key[256];
     long long ttl, length;
@@ -26,8 +26,8 @@ static bool ends_with(const char *text, const char *end)
     return len >= tail && strcmp(text + len - tail, end) == 0;
 }
 
-/* The longest TTL of a key of a lock; doc/DESIGN.md says them: the times of ends are set
- * by the server's clock, which may have gone back since. */
+/* The longest TTL of a lock's key, as doc/DESIGN.md says. The server's clock sets the
+ * ends, and may have gone back since. */
 static long long longest_ttl(const struct nem_judge *j, const char *key)
 {
     enum { COMPANION_MS = 60000, SETTLED_MS = 1000 };
@@ -40,7 +40,7 @@ static long long longest_ttl(const struct nem_judge *j, const char *key)
     return ms;
 }
 
-/* All that there ever were, also in the rounds before. */
+/* The number of all clients that ever existed, including those of earlier rounds. */
 static long long clients_of(const struct nem_judge *j)
 {
     long long count = 0;
@@ -50,7 +50,7 @@ static long long clients_of(const struct nem_judge *j)
     return count;
 }
 
-/* Of the zset that has a member for each client, and one for the others. */
+/* The zset `present` has one member for each client, and one for all others. */
 static void judge_size(struct nem_judge *j, unsigned lock, const struct left *left)
 {
     if (!ends_with(left->key, ":present"))
@@ -85,7 +85,7 @@ static void judge_key(struct nem_judge *j, const struct left *left)
     if (!ends_with(left->key, ":queue") && !ends_with(left->key, ":rqueue"))
         return;
     nem_judged(j, NEM_RULE_RESIDUE);
-    /* the dead stay until somebody looks */
+    /* dead waiters stay until a script looks at the queue */
     if (left->length >
         j->dead_waiters[lock % NEM_LOCKS_MAX][ends_with(left->key, ":rqueue")])
         nem_violation(j, NEM_RULE_RESIDUE, lock, "%s has %lld members at the end",
@@ -106,7 +106,7 @@ static void judge_left_keys(struct nem_judge *j)
     }
 }
 
-/* Each lock's queues are looked at, also those that are not there. */
+/* Counts each lock's queues as judged, also those that do not exist. */
 static void judge_without_ttl(struct nem_judge *j)
 {
     for (unsigned lock = 0; lock < j->round->locks; lock++) {
@@ -136,7 +136,7 @@ static const struct nem_end *first_look(const struct nem_round *round,
     return first;
 }
 
-/* The server's and a tool's: half more, and what a heap may take at a time. */
+/* Of the server, and under a tool: half more, plus a typical growth step of a heap. */
 static int64_t memory_bound(const struct nem_judge *j, const struct nem_end *first)
 {
     enum { ROOM = 8 * 1024 * 1024 };
@@ -145,7 +145,7 @@ static int64_t memory_bound(const struct nem_judge *j, const struct nem_end *fir
            (first->process == NEM_ALL || spare == 0 ? first->memory / 2 + ROOM : spare);
 }
 
-/* Keys of the locks come and go; each has nine at most, and the marks' is one. */
+/* A lock's keys come and go. Each lock has nine at most, and the marks have one. */
 static uint32_t thread_bound(const struct nem_judge *j, const struct nem_end *first)
 {
     enum { KEYS = 9 };
@@ -166,8 +166,8 @@ static void judge_growth(struct nem_judge *j, const struct nem_end *first,
                       "%s: %lld bytes at %.3f ms, %lld at %.3f ms", who,
                       (long long)first->memory, nem_ms(j, first->at),
                       (long long)last->memory, nem_ms(j, last->at));
-    /* not the server's: connections that are reset while a link is down stay open there
-     */
+    /* not of the server: connections that are reset while a link is down stay open
+     * there */
     if (!server && last->descriptors > first->descriptors + j->round->spare_descriptors)
         nem_violation(j, NEM_RULE_GROWS, NEM_ALL,
                       "%s: %u descriptors at %.3f ms, %u at %.3f ms", who,
@@ -179,9 +179,9 @@ static void judge_growth(struct nem_judge *j, const struct nem_end *first,
                       nem_ms(j, first->at), last->threads, nem_ms(j, last->at));
 }
 
-/* Workers sleep nearly all the time, and use a tenth of what this allows. Were a
- * thread of each to spin, the machine would stall them, and each stall would excuse what
- * they do late: it takes as much as there is of processors, or of processes. */
+/* Workers sleep nearly all the time, and use a tenth of this bound. If a thread of each
+ * process spun, the machine would stall them, and each stall would excuse late calls. The
+ * bound is a share of the processors, or of the processes if these are fewer. */
 static void judge_cpu(struct nem_judge *j)
 {
     enum { PERCENT = 100, MOST = 40 };

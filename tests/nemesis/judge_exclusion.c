@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* S1: what the workers believed, against each other. The server has no part in it. */
+/* S1: compares the workers' beliefs with each other, without the server. */
 #include "judge_impl.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What a thread has validated, of one mode. */
+/* A time in which a thread validated its hold, in one mode. */
 struct interval {
     const struct nem_hold *hold;
     int64_t from, to;
@@ -54,8 +54,9 @@ static void judge_pair(struct nem_judge *j, const struct interval *a,
 {
     unsigned lock = a->hold->returned->lock;
     int64_t since_a = nem_granted_after(a->hold), since_b = nem_granted_after(b->hold);
-    /* what made them overlap met the one that was first, before both were believed in */
-    /* for how long who was robbed may believe is a matter of the rule told */
+    /* the fault that made them overlap met the first hold, before both were believed
+     * in */
+    /* how long a robbed holder may believe is judged by the rule told */
     bool excused = nem_excluded(j, lock, since_a < since_b ? since_a : since_b,
                                 a->from > b->from ? a->from : b->from) ||
                    nem_force_took_before(j, a->hold, b->hold) ||
@@ -68,7 +69,7 @@ static void judge_pair(struct nem_judge *j, const struct interval *a,
                nem_ms(j, b->from), nem_ms(j, b->to), b->hold->returned->id);
 }
 
-/* Against those that began before it and are not over. */
+/* Compares it with the intervals that began before it and have not ended. */
 static void judge_one(struct nem_judge *j, struct interval **active, size_t *count,
                       struct interval *next)
 {
@@ -82,7 +83,8 @@ static void judge_one(struct nem_judge *j, struct interval **active, size_t *cou
         if (other->to > next->from && other->hold != next->hold &&
             !(other->reading && next->reading))
             judge_pair(j, other, next);
-        if (other->to > next->from || i + 1 == *count) /* the last one is compared with */
+        if (other->to > next->from || i + 1 == *count) /* the previous one is always
+                                                          compared */
             active[kept++] = other;
     }
     if (met)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locks that were taken from their holders by force: those were told at once (S4, T10).
- * For the other rules such an end is one that the server may have made. */
+/* Locks that were taken from their holders by force: the holders learned it at once (S4,
+ * T10). The other rules treat such an end as one that the server may cause. */
 #include "judge_impl.h"
 
 static bool overlaps(const struct nem_fault *fault, int64_t from, int64_t to)
@@ -18,16 +18,17 @@ bool nem_forced(const struct nem_judge *j, unsigned lock, int64_t from, int64_t 
     return false;
 }
 
-/* Whoever joins a reading, or is passed a lock, has the id of an earlier grant. One that
- * was taken before its waiter entered is asked for again by the same id: then the hold
- * may be by each grant that was not surely followed by another before it was entered. */
+/* A thread that joins a reading, or gets a lock passed on, has the id of an earlier
+ * grant. If a grant was taken by force before its waiter entered, the waiter requests
+ * again with the same id. So a hold may be by any grant of its id, unless another one
+ * surely followed before the thread entered. */
 static bool may_be_by(const struct nem_hold *hold, const struct nem_tenure *t)
 {
     return t->granted->after <= hold->returned->at &&
            !(t->next && t->next->granted->before < hold->returned->at);
 }
 
-/* The last of them; NULL: none. */
+/* The last grant that the hold may be by; NULL: none. */
 static const struct nem_tenure *last_of(const struct nem_hold *hold,
                                         const struct nem_name *name)
 {
@@ -75,7 +76,7 @@ int64_t nem_told_of_force_by(const struct nem_judge *j, const struct nem_tenure 
     return life ? nem_running_by(j, life->process, t->left->before) : t->left->before;
 }
 
-/* Its mailbox heard the message, and its question was answered. */
+/* Whether its mailbox got the message, and its request was answered. */
 static bool was_within_earshot(const struct nem_judge *j, unsigned process, int64_t from,
                                int64_t to)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What threads were told about their holds: by unlock, by queries, by the callback. */
+/* What threads learned about their holds: by unlock, by queries, by the callback. */
 #include "judge_impl.h"
 
 #include <rlock.h>
@@ -16,7 +16,7 @@ static int64_t begun(const struct nem_hold *hold)
     return hold->asked ? hold->asked->at : hold->returned->at;
 }
 
-/* Whose this id is, or was before an extend gave the hold another one. */
+/* Whether the hold has this id, or had it before an extend. */
 static bool owns(const struct nem_hold *hold, const struct nem_name *name)
 {
     return name && (hold->name == name || hold->second == name);
@@ -53,9 +53,8 @@ static const struct nem_tenure *broken_by(const struct grants *grants,
     return NULL;
 }
 
-/* It was taken by force so lately that the unlock, which may ask no server, need not
- * know.
- */
+/* Whether the hold was taken by force so recently that the unlock, which may ask no
+ * server, need not know. */
 static bool is_not_told_yet(const struct nem_judge *j, const struct nem_hold *hold)
 {
     const struct nem_tenure *t = nem_force_took(j, hold);
@@ -102,7 +101,7 @@ static void judge_unlocks(struct nem_judge *j)
     free(grants);
 }
 
-/* ---- told: what the thread was told itself */
+/* ---- told: by the thread's own calls */
 
 static void judge_check(struct nem_judge *j, const struct nem_hold *hold,
                         const struct nem_op *op, int64_t lost)
@@ -122,7 +121,7 @@ static void judge_check(struct nem_judge *j, const struct nem_hold *hold,
             nem_who(op), nem_ms(j, op->at), nem_ms(j, lost), hold->returned->id);
 }
 
-/* What is lost is no more entered, extended, made a read or given back (S4, T6). */
+/* A lost hold is not entered, extended, downgraded or released any more (S4, T6). */
 static void judge_return(struct nem_judge *j, const struct nem_hold *hold,
                          const struct nem_op *invoke, const struct nem_op *op,
                          int64_t lost)
@@ -152,8 +151,8 @@ int64_t nem_running_by(const struct nem_judge *j, unsigned process, int64_t at)
     return by;
 }
 
-/* A success is one only before D. The library looked at its clock when it had been asked
- * and was granted it, or later: not while it was stopped. */
+/* A success must come before D. The library read its clock at the grant or later, and not
+ * while the process was stopped. */
 static void judge_success(struct nem_judge *j, const struct nem_hold *hold)
 {
     const struct nem_op *returned = hold->returned;
@@ -165,7 +164,7 @@ static void judge_success(struct nem_judge *j, const struct nem_hold *hold)
     if (looked < begun(hold) || looked >= returned->at) /* or no grant was seen */
         looked = begun(hold);
     looked = nem_stopped_until(j, process, looked) - nem_slack(j);
-    if (looked > returned->at) /* it was another life that was stopped */
+    if (looked > returned->at) /* the stop was that of another life */
         looked = begun(hold);
     if (looked > returned->end ||
         returned->at > nem_running_by(j, process, returned->end))
@@ -195,7 +194,7 @@ static void judge_records(struct nem_judge *j, const struct nem_hold *hold)
 
 /* ---- told: by the callback */
 
-/* The events of a life, by time: [from, to). */
+/* The range [from, to) of the events of a life, by time. */
 static void events_of(const struct nem_judge *j, const struct nem_life *life,
                       size_t *ret_from, size_t *ret_to)
 {
@@ -228,14 +227,14 @@ static bool tells_loss(const struct nem_op *event, const struct nem_hold *hold)
            mode && token;
 }
 
-/* By when the callback must have run: D, as the thread saw it last; while the process was
- * stopped nothing ran. INT64_MAX: it may have ended. */
+/* The time by which the callback must have run: D, as the thread saw it last. While the
+ * process was stopped nothing ran. INT64_MAX: the process may have ended. */
 static int64_t told_by(const struct nem_judge *j, const struct nem_hold *hold)
 {
     const struct nem_life *life = hold->life;
     int64_t by =
         nem_running_by(j, life->process, hold->end != 0 ? hold->end : hold->lost);
-    /* an unlock that finds it out is the news itself */
+    /* an unlock that finds the loss reports it itself */
     bool by_unlock = hold->unlocked && hold->unlocked->at == hold->lost &&
                      hold->unlocking && hold->unlocking->at < hold->end;
     bool alive =
@@ -243,7 +242,7 @@ static int64_t told_by(const struct nem_judge *j, const struct nem_hold *hold)
     return alive ? by : INT64_MAX;
 }
 
-/* A loss that the callback was to tell. */
+/* A loss that the callback had to report. */
 struct loss {
     struct nem_hold *hold;
     int64_t by;
@@ -272,8 +271,9 @@ static void judge_event(struct nem_judge *j, const struct loss *loss, bool used[
                   nem_ms(j, hold->lost), hold->returned->id);
 }
 
-/* Whether an event may tell the loss of a hold of which nobody else knows: the thread
- * found it later, or D had come, or the thread was killed before it looked again. */
+/* Whether an event may report the loss of a hold that no other record knows of: the
+ * thread found it later, or D had come, or the thread was killed before it looked
+ * again. */
 static bool may_tell(const struct nem_judge *j, const struct nem_op *event,
                      const struct nem_hold *hold)
 {
@@ -283,7 +283,8 @@ static bool may_tell(const struct nem_judge *j, const struct nem_op *event,
            (hold->lost != 0 || hold->end <= event->at + NEM_ROUNDED || silent);
 }
 
-/* A call that was killed before it could say that it had got it. */
+/* Whether the event may concern a call that was killed before it could record its
+ * success. */
 static bool may_be_of_a_call(const struct nem_made *call, const struct nem_life *life,
                              const struct nem_op *event)
 {
@@ -306,7 +307,7 @@ static bool is_true(const struct nem_judge *j, const struct nem_life *life,
     return false;
 }
 
-/* No loss is told that is none, and none twice. */
+/* No event reports a loss that is none, and no loss is reported twice. */
 static void judge_untrue(struct nem_judge *j, const struct nem_life *life,
                          const bool used[])
 {
@@ -326,7 +327,8 @@ static void judge_untrue(struct nem_judge *j, const struct nem_life *life,
     }
 }
 
-/* Each event tells one loss; those that must be told first choose first. */
+/* Each event reports one loss. Losses with the earliest deadline choose their event
+ * first. */
 static void judge_events(struct nem_judge *j)
 {
     struct loss *losses = nem_alloc(j->hold_count * sizeof(*losses));

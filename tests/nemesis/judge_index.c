@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose records are whose: lives, calls, holds, and what the server had for each id. */
+/* Assigns records to lives, calls and holds, and to each id what the server had for
+ * it. */
 #include "judge_impl.h"
 
 #include <stdlib.h>
@@ -68,7 +69,7 @@ static int by_thread_and_time(const void *a, const void *b)
         return x->thread < y->thread ? -1 : 1;
     if (x->at != y->at)
         return x->at < y->at ? -1 : 1;
-    return x < y ? -1 : x > y; /* as they were written */
+    return x < y ? -1 : x > y; /* in the order of writing */
 }
 
 static void sort_ops(struct nem_judge *j)
@@ -137,7 +138,7 @@ static void find_lives(struct nem_judge *j)
     end_lives(j);
 }
 
-/* Which client is whose: each thread says it first of all. */
+/* Which client belongs to which life: each thread records it first. */
 static void name_clients(struct nem_judge *j)
 {
     char uuid[NEM_UUID_LEN + 1];
@@ -172,7 +173,7 @@ bool nem_is_timed(unsigned call)
 
 struct walk {
     struct nem_life *life;
-    size_t call; /* that is open, as a place in `made`; SIZE_MAX: none */
+    size_t call; /* the open call, as an index of `made`; SIZE_MAX: none */
     struct nem_hold *held[NEM_LOCKS_MAX];
 };
 
@@ -197,7 +198,7 @@ static struct nem_hold *hold_make(struct nem_judge *j, const struct walk *w,
     return hold;
 }
 
-/* What a record says about the hold that it is about. */
+/* What a record says about its hold. */
 static void hold_learn(struct nem_judge *j, struct nem_hold *hold, size_t at)
 {
     const struct nem_op *op = j->ops[at];
@@ -234,7 +235,7 @@ static void begin_call(struct nem_judge *j, struct walk *w, size_t at)
     if (op->call == NEM_UNLOCK)
         hold->unlocking = op;
     if (op->call == NEM_DOWNGRADE && hold->downgraded == 0) {
-        hold->downgraded = op->at; /* from the call on it counts as a read */
+        hold->downgraded = op->at; /* from this call on it counts as a read */
         hold->turned = true;
     }
 }
@@ -305,7 +306,7 @@ static void find_holds(struct nem_judge *j)
     }
 }
 
-/* ---- what the server had */
+/* ---- the server's data */
 
 static void tenure_make(struct nem_judge *j, struct nem_name *name,
                         const struct nem_entry *entry)
@@ -364,8 +365,8 @@ int64_t nem_granted_after(const struct nem_hold *hold)
             return t->granted->after;
         last = t;
     }
-    /* what a process passes on or keeps, its threads enter without the server, which may
-     * have lost it by then */
+    /* a hold that the process passes on or retains is entered without the server, which
+     * may have lost it by then */
     bool local = last && nem_passes(hold->returned->lock);
     return local ? last->granted->after : hold->returned->at;
 }

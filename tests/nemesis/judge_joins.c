@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* L6 of a waiting writer once more: readers that enter a reading which their process is
- * in already leave no READ at the server, yet nobody enters unasked (W21); where the lock
- * is kept, nobody does once his process can know of the writer (K14). */
+/* L6 of a waiting writer, for readers that the server does not see: readers that enter a
+ * reading of their own process write no READ, but no thread enters unasked (W21). If the
+ * lock is retained, no thread enters after its process can know of the writer (K14). */
 #include "judge_line.h"
 
 #include <stdlib.h>
 
 struct nem_joins {
-    const struct nem_hold **holds; /* by when they were got */
+    const struct nem_hold **holds; /* in the order of their returns */
     size_t count, size, next;
 };
 
-/* With a hold that another thread of the process had returned with before this one asked:
- * so it was not let in by the grant, as those are that wait when it is read (W23). */
+/* Whether the hold joined one that another thread of the process had before this one
+ * asked. So the grant did not let it in, as it lets in the threads that wait at that time
+ * (W23). */
 static bool joined(const struct nem_hold *hold)
 {
     const struct nem_tenure *t = hold->name ? hold->name->tenures : NULL;
@@ -53,8 +54,8 @@ void nem_joins_free(struct nem_joins *joins)
     free(joins);
 }
 
-/* By when the process of who asks has been told that somebody waits, or has asked (H8).
- */
+/* The time by which the asking thread's process has learned of a waiter, or has asked
+ * (H8). */
 static int64_t known_by(const struct nem_judge *j, const struct nem_entry *queued,
                         const struct nem_op *asked)
 {
@@ -65,8 +66,8 @@ static int64_t known_by(const struct nem_judge *j, const struct nem_entry *queue
     return by;
 }
 
-/* Whoever waits to write in `line`, as it was when the call returned, and had queued when
- * it began, waited at whatever moment between the server was asked. */
+/* `line` is the queue when the call returned. A writer in it that had queued before the
+ * call began waited all the time, so also when the server was asked. */
 static void judge_join(struct nem_judge *j, const struct nem_line *line,
                        const struct nem_hold *hold)
 {

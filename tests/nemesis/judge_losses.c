@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a loss had to be: a hold ends at D, or when the server ended it, and what is to
- * be renewed is renewed in time. And that what was lost stays so at the server. */
+/* Whether a loss was justified: a hold ends at D, or when the server ended it, and a hold
+ * that must be renewed is renewed in time. And that a lost hold stays lost at the
+ * server. */
 #include "judge_impl.h"
 
 static unsigned lock_of(const struct nem_hold *hold)
@@ -8,7 +9,7 @@ static unsigned lock_of(const struct nem_hold *hold)
     return hold->returned->lock;
 }
 
-/* The id that it had at its loss. */
+/* The id that the hold had at its loss. */
 static const struct nem_name *last_name(const struct nem_hold *hold)
 {
     return hold->second ? hold->second : hold->name;
@@ -16,8 +17,8 @@ static const struct nem_name *last_name(const struct nem_hold *hold)
 
 /* ---- loss, unlock: ESTALE and LOST only if lost */
 
-/* For sure: what may have been its own release, soon afterwards, is no reason. (What
- * takes keys away is a fault that the round knows of.) */
+/* Whether the id had surely left the server by then. A later leaving may be the hold's
+ * own release, so it is no reason. (Faults that delete keys are known.) */
 static bool left_by(const struct nem_name *name, int64_t at)
 {
     for (const struct nem_tenure *t = name ? name->tenures : NULL; t; t = t->next)
@@ -30,7 +31,7 @@ static void judge_truth(struct nem_judge *j, const struct nem_hold *hold)
 {
     const struct nem_op *told = hold->lost_by;
     enum nem_rule rule = told->call == NEM_UNLOCK ? NEM_RULE_UNLOCK : NEM_RULE_LOSS;
-    /* an unlock's own request takes it away at the server, too */
+    /* an unlock's own request releases it at the server, too */
     int64_t since = told == hold->unlocked ? hold->unlocking->at : told->at;
     nem_judged(j, rule);
     if (told->at >= hold->end_at_loss - NEM_ROUNDED || left_by(last_name(hold), since) ||
@@ -45,10 +46,10 @@ static void judge_truth(struct nem_judge *j, const struct nem_hold *hold)
                last_name(hold) ? last_name(hold)->text : "");
 }
 
-/* ---- kept: what is to be renewed is not lost */
+/* ---- kept: a hold that must be renewed is not lost */
 
-/* Whether nothing kept the watchdog from a renewal in the last lease before D; it also
- * must have had the time for one. */
+/* Whether nothing kept the watchdog from a renewal in the last lease before D; it must
+ * also have had the time for one. */
 static bool could_be_kept(const struct nem_judge *j, const struct nem_hold *hold)
 {
     int64_t end = hold->end_at_loss;
@@ -62,7 +63,7 @@ static bool could_be_kept(const struct nem_judge *j, const struct nem_hold *hold
 static void judge_kept(struct nem_judge *j, const struct nem_hold *hold)
 {
     if (hold->lost == 0) {
-        if (!hold->fixed && hold->end > hold->returned->end) /* it was */
+        if (!hold->fixed && hold->end > hold->returned->end) /* it was renewed */
             nem_judged(j, NEM_RULE_KEPT);
         return;
     }
@@ -78,15 +79,15 @@ static void judge_kept(struct nem_judge *j, const struct nem_hold *hold)
                   last_name(hold) ? last_name(hold)->text : "");
 }
 
-/* ---- told: never renewed again */
+/* ---- told: a lost hold is never renewed again */
 
 static int64_t given_up(const struct nem_hold *hold)
 {
     return hold->lost != 0 ? hold->lost : hold->unlocked ? hold->unlocked->at : INT64_MAX;
 }
 
-/* From when on no thread has an id any more, or none believes in it; INT64_MAX: one does,
- * or no thread ever did. */
+/* Since when no thread has an id any more, or believes in it; INT64_MAX: a thread does,
+ * or no thread ever had it. */
 static int64_t all_gave_up(const struct nem_name *name)
 {
     int64_t last = INT64_MIN;
@@ -97,7 +98,7 @@ static int64_t all_gave_up(const struct nem_name *name)
     return last == INT64_MIN ? INT64_MAX : last;
 }
 
-/* A request may be late by as much as it is waited for. */
+/* A request may be late by as much as the command timeout. */
 static void judge_renewed(struct nem_judge *j, const struct nem_tenure *t)
 {
     const struct nem_life *life = t->name->life;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fair order, and that what is free is handed over in time: by the ledger alone. */
+/* Fair order, and that a free lock is handed over in time: by the ledger alone. */
 #include "judge_line.h"
 
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static uint64_t present_until(const struct nem_line *line, const char *id)
     return 0;
 }
 
-/* Whether the server had to find it present, listening or not. */
+/* Whether the server had to find it present, with or without a listener. */
 static bool is_present(const struct nem_judge *j, const struct nem_line *line,
                        const struct nem_waiter *waiter, const struct nem_entry *entry)
 {
@@ -53,7 +53,7 @@ static bool is_present(const struct nem_judge *j, const struct nem_line *line,
             : nem_server_latest(j, entry);
     return waiter->life && entry->before != INT64_MAX &&
            waiter->life->dying > entry->before &&
-           present_until(line, waiter->queued->id) > now; /* both cut to ms */
+           present_until(line, waiter->queued->id) > now; /* both are cut to ms */
 }
 
 bool nem_waits(const struct nem_judge *j, const struct nem_line *line,
@@ -73,7 +73,8 @@ static bool has(const struct nem_step *step, enum nem_change change, const char 
     return false;
 }
 
-/* Out of the queue by its own wish: with a marker, which an ACL may refuse. */
+/* Whether the waiter itself gave up. Then it has a marker, unless an ACL refused the
+ * cancel. */
 static bool gave_up(const struct nem_judge *j, const struct nem_step *step,
                     const char *id)
 {
@@ -81,7 +82,7 @@ static bool gave_up(const struct nem_judge *j, const struct nem_step *step,
            nem_refused(j, step->first->after, step->first->before);
 }
 
-/* The order is that in which they came, whatever their tickets say. */
+/* The fair order is that of arrival, whatever the tickets say. */
 static void judge_turn(struct nem_judge *j, const struct nem_line *line,
                        const struct nem_step *step, const struct nem_entry *entry)
 {
@@ -107,8 +108,8 @@ static void judge_turn(struct nem_judge *j, const struct nem_line *line,
         nem_judged(j, NEM_RULE_ORDER);
 }
 
-/* Who waits leaves the queue by a grant or by its own wish, also while nobody listens: a
- * script that drops it makes it begin anew. */
+/* A waiter leaves the queue by a grant or because it gives up, also while it has no
+ * listener: if a script dropped it, it would have to queue again. */
 static void judge_dropped(struct nem_judge *j, const struct nem_line *line,
                           const struct nem_step *step, const struct nem_entry *entry)
 {
@@ -129,8 +130,8 @@ static void judge_dropped(struct nem_judge *j, const struct nem_line *line,
 
 /* ---- prompt (L1, L2, L4) */
 
-/* Until when a client counts as present for a transaction, which may be its own refresh.
- */
+/* The time until which a client counts as present for a transaction, which may include
+ * its own refresh. */
 static uint64_t present_in(const struct nem_line *line, const struct nem_step *step,
                            const char *id)
 {
@@ -150,8 +151,9 @@ static bool presence_is_lost(const struct nem_line *line)
     return true;
 }
 
-/* A mutex that is free is taken by whoever asks; who is queued as well shows by that that
- * he lives. A hand-over gives the TTL that the id names, of a whole lease mostly less. */
+/* A free mutex goes to any requester; a queued client that requests it shows by that that
+ * it lives. A hand-over gives the TTL that the id names, which is mostly less than a
+ * whole lease. */
 static bool may_have_asked(const struct nem_judge *j, const struct nem_step *step,
                            const struct nem_entry *entry)
 {
@@ -159,7 +161,8 @@ static bool may_have_asked(const struct nem_judge *j, const struct nem_step *ste
     unsigned long ttl = 0;
     if (nem_type_of(step->lock) != NEM_MUTEX)
         return false;
-    if (nem_retains(step->lock)) /* who keeps asks for no more than a grant's (K2) */
+    if (nem_retains(step->lock)) /* a process that retains the lock asks for no more than
+                                    a grant's TTL (K2) */
         return true;
     if (sscanf(entry->id, "%*[^:]:%*u:%*u:%*c%lu", &ttl) != 1 ||
         ttl < (unsigned long)j->round->presence_ms)
@@ -171,7 +174,7 @@ static bool may_have_asked(const struct nem_judge *j, const struct nem_step *ste
     return true;
 }
 
-/* Who is not present any more is skipped. */
+/* A waiter that is not present any more must be skipped. */
 static void judge_alive(struct nem_judge *j, const struct nem_line *line,
                         const struct nem_step *step, const struct nem_entry *entry)
 {
@@ -192,7 +195,7 @@ static void judge_alive(struct nem_judge *j, const struct nem_line *line,
                       (unsigned long long)now, (unsigned long long)until);
 }
 
-/* The lock was free from then on at the latest; INT64_MAX: it was not. */
+/* The latest time since when the lock was free; INT64_MAX: it was not free. */
 static int64_t free_before(const struct nem_line *line, const struct nem_entry *entry,
                            int64_t *ret_held_since)
 {
@@ -221,8 +224,8 @@ static bool was_late(struct nem_judge *j, const struct nem_line *line,
            w->life->dying > until && !nem_disturbed(j, w->life->process, from, until);
 }
 
-/* Whoever gets it: nobody who waited for it may have waited for long while it was free.
- */
+/* Whichever client gets the lock: no waiter may have waited for long while it was
+ * free. */
 static void judge_delay(struct nem_judge *j, const struct nem_line *line,
                         const struct nem_entry *entry)
 {
@@ -248,7 +251,7 @@ static void judge_delay(struct nem_judge *j, const struct nem_line *line,
         nem_judged(j, NEM_RULE_PROMPT);
 }
 
-/* A script that released it hands it over itself. */
+/* A script that releases the lock must hand it over itself. */
 static void judge_release(struct nem_judge *j, const struct nem_line *line,
                           const struct nem_entry *freed)
 {
@@ -275,7 +278,7 @@ static void judge_release(struct nem_judge *j, const struct nem_line *line,
     }
 }
 
-/* Free at the end, and somebody waits still. */
+/* The lock is free at the end, and a client still waits. */
 static void judge_rest(struct nem_judge *j, const struct nem_line *line, unsigned lock)
 {
     if (line->holder_count > 0)
@@ -292,7 +295,8 @@ static void judge_rest(struct nem_judge *j, const struct nem_line *line, unsigne
     }
 }
 
-/* Whom nobody looks for any more: they go when somebody does, or with their queue. */
+/* Counts waiters of ended lives: they leave when a script looks at the queue, or with the
+ * queue. */
 static void count_dead(struct nem_judge *j, const struct nem_line *line, unsigned lock)
 {
     for (size_t i = 0; i < line->waiter_count; i++) {
@@ -302,7 +306,7 @@ static void count_dead(struct nem_judge *j, const struct nem_line *line, unsigne
     }
 }
 
-/* ---- the state goes on */
+/* ---- the next state */
 
 static void note_leaving(struct nem_line *line, const struct nem_step *step)
 {

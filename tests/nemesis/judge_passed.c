@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Local hand-over: a hold that threads of a process passed on among themselves, which the
- * server sees nothing of. One after the other (H1), of a kind that may be passed on, and
- * not for long while others waited at the server (H6, H8). */
+/* Holds that threads of a process passed on among themselves, unseen by the server: one
+ * after the other (H1), only of a kind that may be passed on, and not for long while
+ * others waited at the server (H6, H8). */
 #include "judge_impl.h"
 
 #include <stdlib.h>
@@ -14,8 +14,8 @@ static unsigned lock_of(const struct nem_hold *hold)
     return hold->returned->lock;
 }
 
-/* Whether `next` may have been given what `hold` had, of the same id: neither had a fixed
- * lease then. */
+/* Whether `next` may have got the hold of `hold`, by the same id: then neither has a
+ * fixed lease. */
 static bool follows(const struct nem_hold *hold, const struct nem_hold *next)
 {
     return hold->life == next->life && lock_of(hold) == lock_of(next) && !hold->fixed &&
@@ -29,14 +29,14 @@ bool nem_passed_on(const struct nem_hold *a, const struct nem_hold *b)
            (follows(a, b) || follows(b, a));
 }
 
-/* ---- who waits meanwhile */
+/* ---- waiters at the server */
 
 struct wait {
     const char *id;
-    int64_t from, to; /* surely */
+    int64_t from, to; /* the waiter surely waits from, to */
 };
 
-struct waits { /* of a lock */
+struct waits { /* those of a lock */
     struct wait *items;
     size_t count, size;
 };
@@ -72,7 +72,7 @@ static bool same_client(const char *id, const char *other)
 
 /* ---- the bound */
 
-/* When the server gave the hold, at the latest. */
+/* The latest time of the server's grant. */
 static int64_t granted_by(const struct nem_hold *hold)
 {
     for (const struct nem_tenure *t = hold->name->tenures; t; t = t->next)
@@ -81,7 +81,7 @@ static int64_t granted_by(const struct nem_hold *hold)
     return hold->returned->at;
 }
 
-/* Each section has a token of its own (H11). */
+/* Each section has its own token (H11). */
 static void judge_token(struct nem_judge *j, const struct nem_hold *hold,
                         const struct nem_hold *next)
 {
@@ -96,13 +96,13 @@ static void judge_token(struct nem_judge *j, const struct nem_hold *hold,
                       (unsigned long long)hold->returned->token);
 }
 
-/* `next` began when `hold` had been unlocked: not before. The bound counts from when both
- * were there, the hold and who waits. */
+/* `next` may begin when `hold` has been unlocked. The bound counts from when both exist,
+ * the hold and the waiter. */
 static void judge_next(struct nem_judge *j, const struct waits *waits,
                        const struct nem_hold *hold, const struct nem_hold *next)
 {
     const int64_t period = j->round->presence_ms * NEM_NS_PER_MS / 3;
-    /* a lock to write is not passed on by who knows (W25) */
+    /* a process that knows of a waiter does not pass on a write lock (W25) */
     const int64_t budget =
         nem_type_of(lock_of(next)) == NEM_MUTEX ? BUDGET_MS * NEM_NS_PER_MS : 0;
     int64_t began = hold->unlocking->at, granted = granted_by(hold);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* A writer who waited before this transaction and whom the server had to find alive. */
+/* A writer that waited before this transaction and that the server had to find alive. */
 static const struct nem_waiter *live_writer(const struct nem_judge *j,
                                             const struct nem_line *line,
                                             const struct nem_entry *entry)
@@ -17,10 +17,10 @@ static const struct nem_waiter *live_writer(const struct nem_judge *j,
     return NULL;
 }
 
-/* ---- reads: past a writer that waits */
+/* ---- reads: past a waiting writer */
 
-/* Who reads already may read once more by an extend to a fixed lease: with an id that no
- * thread got by asking to read. */
+/* A process that reads already may read once more by an extend to a fixed lease: then no
+ * thread got the new id by a request to read. */
 static bool reads_already(const struct nem_judge *j, const struct nem_line *line,
                           const char *id)
 {
@@ -33,7 +33,7 @@ static bool reads_already(const struct nem_judge *j, const struct nem_line *line
     return false;
 }
 
-/* Queued when the readers' turn began. */
+/* Whether the reader was queued when the readers' turn began. */
 static bool was_in_time(const struct nem_line *line, const struct nem_entry *entry)
 {
     const struct nem_waiter *reader = nem_waiter_find(line, entry->id);
@@ -58,7 +58,8 @@ static void judge_read(struct nem_judge *j, const struct nem_line *line,
                nem_ms(j, writer->queued->before));
 }
 
-/* A reading begins. It is the same turn of readers if one ended and a writer waits. */
+/* A reading begins. It belongs to the same turn of readers if a reading ended while a
+ * writer waited. */
 static void begin_turn(const struct nem_judge *j, struct nem_line *line,
                        const struct nem_entry *entry, bool downgraded)
 {
@@ -69,7 +70,7 @@ static void begin_turn(const struct nem_judge *j, struct nem_line *line,
     line->turn_from = entry->after;
 }
 
-/* ---- writes: past a reader that waits */
+/* ---- writes: past a waiting reader */
 
 static void judge_write(struct nem_judge *j, struct nem_line *line,
                         const struct nem_entry *entry)

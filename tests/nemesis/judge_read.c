@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files that workers and driver have written: see oplog.h. */
+/* Reads the files of workers and driver: see oplog.h. */
 #include "judge.h"
 
 #include "die.h"
@@ -14,7 +14,7 @@ struct pile {
     size_t len, size;
 };
 
-/* Appends the whole records of a file. */
+/* Appends the complete records of a file. */
 static bool pile_file(struct pile *pile, const char *path, size_t width)
 {
     FILE *file = fopen(path, "rb");

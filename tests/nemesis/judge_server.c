@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the workers believed, against what the server had for them. */
+/* Compares the workers' beliefs with the server's data. */
 #include "judge_impl.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ static unsigned lock_of(const struct nem_hold *hold)
     return hold->returned->lock;
 }
 
-/* The end of a tenure's lease; INT64_MAX, INT64_MIN: not known. */
+/* The latest end of a tenure's lease; INT64_MAX, INT64_MIN: unknown. */
 static int64_t lease_latest(const struct nem_judge *j, const struct nem_tenure *t)
 {
     int64_t end = 0;
@@ -45,8 +45,8 @@ static bool was_granted(const struct nem_hold *hold)
     return false;
 }
 
-/* The server's clock was stepped over the whole lease; or the server stood still for as
- * long, and then D has passed. */
+/* Whether the server's clock was stepped over the whole lease, or the server stood still
+ * for as long and D has passed. */
 static bool leapt(const struct nem_judge *j, const struct nem_op *returned, int64_t from,
                   int64_t to)
 {
@@ -54,9 +54,9 @@ static bool leapt(const struct nem_judge *j, const struct nem_op *returned, int6
     return nem_clock_forward(j, from, to) || (over && nem_server_stopped(j, from, to));
 }
 
-/* Between the look at its clock and the end of a script the server's clock leapt: what
- * was granted is gone in the same transaction, which tells nothing but that a waiter left
- * its queue. */
+/* Whether the server's clock leapt within a script, after the script's look at it: the
+ * grant expired in the same transaction, and the ledger shows only a waiter that left its
+ * queue. */
 static bool expired_at_once(const struct nem_judge *j, const struct nem_hold *hold)
 {
     int64_t from = hold->asked ? hold->asked->at : hold->returned->at;
@@ -71,8 +71,8 @@ static bool expired_at_once(const struct nem_judge *j, const struct nem_hold *ho
     return leapt(j, hold->returned, from, to);
 }
 
-/* It was lost at the server while its process kept it, and nothing has told yet (K8):
- * until the next asking. */
+/* Whether the server lost the hold while its process retained it, and the process has not
+ * learned it yet (K8): it does when it asks next. */
 static bool lost_while_kept(const struct nem_judge *j, const struct nem_hold *hold)
 {
     const int64_t asked = j->round->presence_ms * NEM_NS_PER_MS / 3;
@@ -88,8 +88,8 @@ static bool lost_while_kept(const struct nem_judge *j, const struct nem_hold *ho
     return false;
 }
 
-/* It was taken by force so lately that its process may still have passed it on, or
- * entered it. */
+/* Whether the hold was taken by force so recently that its process may still have passed
+ * it on or entered it. */
 static bool is_not_told_yet(const struct nem_judge *j, const struct nem_hold *hold)
 {
     const struct nem_tenure *t = nem_force_took(j, hold);
@@ -125,7 +125,8 @@ static void judge_grant(struct nem_judge *j, const struct nem_hold *hold)
 
 /* ---- belief */
 
-/* When the lease ends that a thread may know of at a record; INT64_MAX: not known. */
+/* The latest end of the lease that a thread may know of at a record; INT64_MAX:
+ * unknown. */
 static int64_t end_known_at(const struct nem_judge *j, const struct nem_op *op)
 {
     int64_t end = 0;
@@ -156,8 +157,8 @@ static void judge_belief(struct nem_judge *j, const struct nem_op *op)
 
 /* ---- owner */
 
-/* Whether a hold was in a thread's hands for sure at the time of an entry, so that nobody
- * else may have touched it. */
+/* Whether a thread surely had the hold at the time of an entry, so that no other client
+ * may have changed it. */
 static bool in_hand(const struct nem_hold *hold, const struct nem_name *name,
                     const struct nem_entry *entry)
 {
@@ -176,7 +177,7 @@ static void judge_left(struct nem_judge *j, const struct nem_tenure *t)
         return;
     nem_judged(j, NEM_RULE_OWNER);
     if (end <= left->before + NEM_ROUNDED || life->dying <= left->before)
-        return; /* expired, or nobody's */
+        return; /* expired, or of a dead process */
     for (const struct nem_hold *h = t->name->holds; h; h = h->next)
         if (in_hand(h, t->name, left)) {
             bool excused = nem_excluded(j, left->lock, left->after, left->before) ||
@@ -191,7 +192,7 @@ static void judge_left(struct nem_judge *j, const struct nem_tenure *t)
         }
 }
 
-/* Who is dead renews nothing; what was under way may come late. */
+/* A dead process renews nothing; only its last requests may come late. */
 static void judge_renewals(struct nem_judge *j, const struct nem_tenure *t)
 {
     const struct nem_life *life = t->name->life;
@@ -213,7 +214,7 @@ static void judge_renewals(struct nem_judge *j, const struct nem_tenure *t)
     }
 }
 
-/* Each client has said its name before it asked for anything. */
+/* Each client has recorded its uuid before its first request. */
 static void judge_strangers(struct nem_judge *j)
 {
     for (size_t i = 0; i < j->round->ledger->count; i++) {
@@ -230,7 +231,7 @@ static void judge_strangers(struct nem_judge *j)
     }
 }
 
-/* A message that names no acquisition of the client's changes nothing. */
+/* A message about an id that is no acquisition of the client changes nothing. */
 static void judge_forged(struct nem_judge *j)
 {
     for (size_t i = 0; i < j->round->ledger->count; i++) {
@@ -252,8 +253,8 @@ static int64_t later_of(int64_t at, const struct nem_hold *hold)
     return until > at ? until : at;
 }
 
-/* From when on nobody has it any more: granted to nobody, or unlocked by all; INT64_MAX:
- * somebody has. */
+/* Since when no thread has it: it was granted to no thread, or all have unlocked;
+ * INT64_MAX: a thread has it. */
 static int64_t nobodys_from(const struct nem_tenure *t)
 {
     int64_t from = t->granted->before;
@@ -271,10 +272,10 @@ static int64_t stayed_until(const struct nem_judge *j, const struct nem_tenure *
     return end < until ? end : until;
 }
 
-/* By when what nobody has since `from` is given back. An unlock has sent the release
- * before it returned, and a call that gave up its cancel. Where that may have been in
- * vain, or is still under way, it is done in the background, by a request that may take
- * as long, or by itself. */
+/* The time by which a hold without a thread since `from` must be released. An unlock has
+ * sent the release before it returned, and a call that gave up has sent its cancel. If
+ * that may have failed, or is still under way, the client repeats it in the background,
+ * with a request that may take as long again. */
 static int64_t gone_by(const struct nem_judge *j, unsigned process, int64_t from,
                        int64_t until)
 {
@@ -286,8 +287,8 @@ static int64_t gone_by(const struct nem_judge *j, unsigned process, int64_t from
     return by;
 }
 
-/* A cancel that an ACL has refused leaves it in the queue, with the presence of others of
- * its client; when its turn comes it is given to nobody. */
+/* An ACL that refuses a cancel leaves the waiter in the queue, with the presence of its
+ * client's other waiters. When its turn comes, the lock is granted to no thread. */
 static bool was_refused_since_it_queued(const struct nem_judge *j,
                                         const struct nem_tenure *t, int64_t until)
 {
@@ -322,7 +323,7 @@ static void judge_orphan(struct nem_judge *j, const struct nem_tenure *t)
     int64_t from = nobodys_from(t), until = stayed_until(j, t);
     if (!life || from == INT64_MAX)
         return;
-    if (nem_retains(t->granted->lock)) /* it may be kept for so long */
+    if (nem_retains(t->granted->lock)) /* it may be retained for that long */
         from += NEM_RETAIN_MS * NEM_NS_PER_MS;
     int64_t by = gone_by(j, life->process, from, until);
     if (lease_latest(j, t) <= by || life->dying <= by)

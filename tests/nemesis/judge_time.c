@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the judge knows of time: the server's clock against ours, and when whom a fault
- * may have kept from doing what he otherwise must. */
+/* The judge's knowledge of time: the server's clock against this machine's, and when a
+ * fault may have kept which process from its obligations. */
 #include "judge_impl.h"
 
 #include <stdlib.h>
@@ -28,8 +28,8 @@ static bool steps_clock(const struct nem_fault *fault)
     return fault->kind == NEM_CLOCK_BACK || fault->kind == NEM_CLOCK_FORWARD;
 }
 
-/* By when a fault had done what it does. A step of the clock is done at once; its window
- * is until all have found out whom it touched. */
+/* The time by which a fault had its effect. A step of the clock is done at once; its
+ * window lasts until all affected clients have noticed it. */
 static int64_t done_by(const struct nem_fault *fault)
 {
     enum { NS_PER_US = 1000 };
@@ -85,7 +85,7 @@ static void windows_add(struct nem_windows *windows, int64_t from, int64_t to)
     windows->items[windows->count++] = (struct nem_window){ from, to };
 }
 
-/* Sorted, and none touches another. */
+/* Sorts them, and joins those that touch each other. */
 static void windows_merge(struct nem_windows *windows)
 {
     size_t count = 0;
@@ -102,7 +102,7 @@ static void windows_merge(struct nem_windows *windows)
     windows->count = count + 1;
 }
 
-/* The first window that does not end before `from`. */
+/* The index of the first window that ends at `from` or later. */
 static size_t windows_find(const struct nem_windows *windows, int64_t from)
 {
     size_t low = 0, high = windows->count;
@@ -135,8 +135,9 @@ static const struct nem_stretch *stretch_of(const struct nem_judge *j,
     return NULL;
 }
 
-/* Each `since` that the server wrote bounds its clock against ours. Where the bounds
- * contradict each other, as when a machine's clock is set, the widest ones hold. */
+/* Each `since` that the server wrote bounds its clock against this machine's. If the
+ * bounds contradict each other, as after a step of the machine's clock, the widest ones
+ * hold. */
 static void learn_clock(struct nem_judge *j)
 {
     enum { NS_PER_US = 1000 };
@@ -202,7 +203,7 @@ int64_t nem_boot_latest_until(const struct nem_judge *j, const struct nem_entry 
     int64_t latest = nem_boot_latest(j, entry, ms);
     for (size_t i = 0; i < j->stretch_count && latest != INT64_MAX; i++) {
         const struct nem_stretch *s = &j->stretches[i];
-        /* while a step is under way, the clock may be as it is behind it */
+        /* while a step is under way, the clock may already be the later one */
         bool meant = s->to > entry->after && (i == 0 || s[-1].to <= until);
         if (meant && !s->known)
             latest = INT64_MAX;
@@ -245,7 +246,8 @@ static bool of_a_process(int32_t kind)
            kind == NEM_CLIENT_KILL_PUBSUB || kind == NEM_STALL;
 }
 
-/* Of one key of one lock; with the lock NEM_ALL, or no key, nothing was lost. */
+/* Whether it is a fault of one key of one lock. With the lock NEM_ALL, or without a key,
+ * nothing was lost. */
 static bool of_a_lock(int32_t kind)
 {
     return kind == NEM_DELETE_LOCK || kind == NEM_DELETE_COMPANION || kind == NEM_EVICT;
@@ -262,8 +264,9 @@ static bool meets_lock(const struct nem_fault *fault, unsigned lock)
     return !of_a_lock(fault->kind) || (fault->lock == lock && fault->what[0] != '\0');
 }
 
-/* Keeps a waiter from being found alive, or the server from handing over. Lost keys do so
- * by what the ledger says of them, and a clock that goes back makes presence longer. */
+/* Whether the fault keeps the server from finding a waiter of the process alive, or from
+ * handing over. Lost keys do so through the ledger, and a clock that goes back only makes
+ * presence longer. */
 static bool disturbs(const struct nem_fault *fault, unsigned process)
 {
     return fault->kind != NEM_SCRIPT_FLUSH && fault->kind != NEM_FLUSHALL &&
@@ -298,8 +301,9 @@ static void find_stops(struct nem_judge *j)
     windows_merge(&j->stood);
 }
 
-/* Takes its mailbox away, or has it subscribe anew. Nothing else does: the ledger tells
- * who was present, also while he was stopped or had lost other connections. */
+/* Whether the fault takes the process's mailbox away, or makes it subscribe again. No
+ * other fault counts: the ledger shows which client was present, also while it was
+ * stopped or had lost other connections. */
 static bool deafens(const struct nem_fault *fault, unsigned process)
 {
     return disturbs(fault, process) && fault->kind != NEM_STOP_SHORT &&
@@ -321,7 +325,7 @@ static void add_lives(struct nem_judge *j, struct nem_windows all[])
         if (life->process >= NEM_PROCESSES_MAX)
             continue;
         struct nem_windows *windows = &all[life->process];
-        windows_add(windows, life->begun - room, life->begun + room); /* subscribes */
+        windows_add(windows, life->begun - room, life->begun + room); /* it subscribes */
         if (life->dying != INT64_MAX)
             windows_add(windows, life->dying, life->over);
     }
@@ -329,7 +333,7 @@ static void add_lives(struct nem_judge *j, struct nem_windows all[])
         windows_merge(&all[p]);
 }
 
-/* While it is stopped, it does not subscribe either. */
+/* While the process is stopped, it does not subscribe either. */
 static void prolong(struct nem_windows *deaf, const struct nem_windows *stopped,
                     int64_t room)
 {
@@ -343,8 +347,8 @@ static void prolong(struct nem_windows *deaf, const struct nem_windows *stopped,
     }
 }
 
-/* A machine that stands still for long makes answers late, and who waits for them takes
- * his connection for dead. A process that was stopped on purpose finds them there. */
+/* A machine that stands still for long makes answers late, and a waiting client takes its
+ * connection for dead. After a stop by a fault the answers are already there. */
 static void add_stalls(struct nem_judge *j, unsigned p)
 {
     int64_t long_ns = j->round->commandtimeout_ms * NEM_NS_PER_MS / 2;
@@ -394,8 +398,8 @@ static bool of_its_own(const struct nem_fault *fault)
     return fault->kind <= NEM_TERM && fault->kind != NEM_DESCRIPTORS;
 }
 
-/* Of the server or of the link, then the connection may have to be made anew; or of its
- * own. */
+/* Whether it is a fault of the server or of the link, after which the process may have to
+ * connect again; or one of the process itself. */
 static bool hampers(const struct nem_fault *fault, unsigned process)
 {
     return disturbs(fault, process) && !nem_kills(fault->kind) &&
@@ -504,7 +508,7 @@ bool nem_keys_lost(const struct nem_judge *j, unsigned lock, int64_t from, int64
     return happened(j, lock, from, to, loses_keys);
 }
 
-/* Of a lock's keys only N and the readers say who holds it. */
+/* Of a lock's keys only N and the readers name its holders. */
 static bool is_excluded(const struct nem_fault *fault)
 {
     if (of_a_lock(fault->kind))

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* S3, in the order in which the server granted; and that workers were told those tokens.
- */
+/* S3, in the order of the server's grants; and that the workers got those tokens. */
 #include "judge_impl.h"
 
 #include <inttypes.h>
@@ -10,17 +9,17 @@
 enum { US_PER_MS = 1000 };
 
 struct line {           /* the tokens of a lock so far */
-    uint64_t last;      /* the greatest that anybody was given */
+    uint64_t last;      /* the greatest that a client got */
     uint64_t granted;   /* that of the newest grant */
     uint64_t drawn;     /* what the counter was set to last... */
     uint64_t drawn_in;  /* ...in this transaction */
-    uint64_t reading;   /* of the reading that goes on; 0: none */
-    bool lost;          /* all data, since the last grant... */
+    uint64_t reading;   /* of the current reading; 0: none */
+    bool lost;          /* all data was lost since the last grant... */
     int64_t lost_after; /* ...not before */
 };
 
-/* Whether its holder may draw more than the one token of the grant: for threads that pass
- * a mutex on, or a lock to write, each of whose sections has its own (H11). */
+/* Whether the holder may draw more tokens than that of the grant: for threads that pass
+ * on a mutex or a write lock, because each section has its own token (H11). */
 static bool may_draw(const struct nem_entry *granted)
 {
     bool writes =
@@ -28,7 +27,7 @@ static bool may_draw(const struct nem_entry *granted)
     return nem_type_of(granted->lock) == NEM_MUTEX || writes;
 }
 
-/* How far the server's clock was set back in [from, to], us. */
+/* By how much the server's clock was set back in [from, to], in us. */
 static uint64_t set_back(const struct nem_judge *j, int64_t from, int64_t to)
 {
     uint64_t sum = 0;
@@ -41,9 +40,9 @@ static uint64_t set_back(const struct nem_judge *j, int64_t from, int64_t to)
 }
 
 /* S3 excludes lost data together with a clock that goes back. The driver loses data only
- * when the clock has caught up with all tokens (faults.h): so only a step between the
- * loss and the next grant lets a token fall, by no more than it, and none is given twice.
- */
+ * when the clock has caught up with all tokens (faults.h). So only a step between the
+ * loss and the next grant lets a token fall, by no more than the step, and no token is
+ * given twice. */
 static bool may_fall(const struct nem_judge *j, const struct line *line,
                      const struct nem_entry *entry)
 {
@@ -56,7 +55,8 @@ static void judge_growth(struct nem_judge *j, struct line *line,
 {
     nem_judged(j, NEM_RULE_TOKENS);
     if (line->drawn_in != entry->transaction && line->drawn > line->last)
-        line->last = line->drawn; /* by a renewal of who was before, not for this one */
+        line->last = line->drawn; /* drawn by a renewal of an earlier holder, not for this
+                                     grant */
     if (entry->token <= line->last)
         NEM_BREAKS(j, NEM_RULE_TOKENS, entry->lock, may_fall(j, line, entry),
                    "%s was granted %" PRIu64 " between %.3f and %.3f ms, after %" PRIu64,
@@ -76,8 +76,8 @@ static void judge_same(struct nem_judge *j, const struct nem_entry *entry, uint6
                       entry->id, entry->token, nem_ms(j, entry->after), token, whose);
 }
 
-/* A section of a writer who keeps the lock goes on to read with its own token, whichever
- * that is. Nothing is known of a worker whose records are missing. */
+/* A writer that retains the lock and downgrades reads on with the token of its section,
+ * which only its records show. Records of a killed worker may be missing. */
 static void judge_section(struct nem_judge *j, const struct nem_entry *entry)
 {
     const struct nem_name *name = nem_name_find(j, entry->id);
@@ -112,7 +112,8 @@ static void judge_entry(struct nem_judge *j, struct line *line,
             judge_growth(j, line, entry);
         line->reading = entry->token;
         break;
-    case NEM_DOWNGRADED: /* that of the section, of what was drawn since its grant */
+    case NEM_DOWNGRADED: /* the token of the section, one of those drawn since its
+                            grant */
         if (!nem_retains(entry->lock) || entry->token < line->granted ||
             entry->token > line->drawn)
             judge_same(j, entry, line->granted, "when it wrote");
@@ -154,7 +155,7 @@ static void judge_ledger(struct nem_judge *j)
     const struct nem_entry *opener = NULL;
     for (unsigned i = 0; i < NEM_LOCKS_MAX; i++)
         lines[i].last = j->round->last_token[i];
-    lose(lines, j->round->started); /* each round's server begins empty */
+    lose(lines, j->round->started); /* each round begins with an empty server */
     for (size_t i = 0; i < j->round->ledger->count; i++) {
         const struct nem_entry *entry = &j->round->ledger->entries[i];
         if (entry->change == NEM_LOST_DATA)
@@ -175,10 +176,10 @@ static void judge_ledger(struct nem_judge *j)
     free(lines);
 }
 
-/* ---- what the workers saw */
+/* ---- the workers' tokens */
 
-/* A block is drawn by a renewal, which the ledger knows by the counter: its last. It
- * begins behind what the counter was. */
+/* A renewal draws a block. The ledger shows the counter before it and after it, which is
+ * the block's last token. */
 static bool is_in_block(const struct nem_entry *drawn, uint64_t token)
 {
     return token > drawn->token && token <= drawn->value &&
@@ -202,7 +203,7 @@ static bool server_says(const struct nem_judge *j, const struct nem_op *op)
         if (op->token == t->granted->token ||
             (may_draw(t->granted) && drew(j, t, op->token)))
             return true;
-    return !name || !name->tenures; /* then that is what is wrong: rule grant */
+    return !name || !name->tenures; /* then it breaks the rule grant */
 }
 
 void nem_judge_tokens(struct nem_judge *j)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files of the server: epochs, their manifests, commands, marks. A file that was
- * rewritten has lost the order of what happened, so that is an error; the driver has the
- * server not do it.
+ * Reads the files of the server: epochs, their manifests, commands, marks. A file that
+ * was rewritten has lost the order of events, so it is an error; the driver prevents
+ * rewrites.
  */
 #include "ledger_impl.h"
 
@@ -21,7 +21,7 @@
 
 enum { ARGS_MAX = 1024 * 1024 };
 
-struct passed { /* a mark that was met in the files */
+struct passed { /* a mark found in the files */
     uint64_t transaction;
     int64_t answered;
 };
@@ -32,7 +32,7 @@ struct reading {
     size_t mark_count;
     struct passed *passed;
     size_t passed_count, passed_size;
-    struct nem_command *pending; /* of a transaction whose end was not met yet */
+    struct nem_command *pending; /* of a transaction whose end was not found yet */
     size_t pending_count, pending_size;
     bool in_multi;
     const char *file;
@@ -52,7 +52,7 @@ static void join(char path[PATH_MAX], const char *dir, const char *name)
         test_die("a path is too long");
 }
 
-/* The whole file; NULL: not there. */
+/* Reads a whole file; NULL: there is none. */
 static char *whole(const char *path, size_t *ret_len)
 {
     FILE *file = fopen(path, "rb");
@@ -109,7 +109,7 @@ static void pass_mark(struct reading *r, uint64_t n)
         (struct passed){ r->book.ledger->transactions, mark->answered };
 }
 
-/* What stands before a mark was executed before its answer. */
+/* Entries before a mark were executed before its answer. */
 static void bound_from_behind(const struct reading *r, struct nem_ledger *ledger)
 {
     int64_t before = INT64_MAX;
@@ -127,7 +127,7 @@ static void bound_from_behind(const struct reading *r, struct nem_ledger *ledger
 
 /* ---- commands */
 
-/* A number behind `type` and up to CRLF; -1: not whole, -2: none. */
+/* Reads a number behind `type` and up to CRLF; -1: incomplete, -2: none. */
 static long length_at(const char *data, size_t len, size_t *at, char type)
 {
     char *end;
@@ -143,7 +143,7 @@ static long length_at(const char *data, size_t len, size_t *at, char type)
     return number;
 }
 
-/* The command at `at`, which moves behind it. -1: it is not whole, -2: it is none. */
+/* Reads the command at `at`, and moves `at` behind it. -1: incomplete, -2: none. */
 static int next_command(const char *data, size_t len, size_t *at, struct nem_command *c)
 {
     size_t from = *at;
@@ -194,7 +194,7 @@ static void keep_pending(struct reading *r, const struct nem_command *c)
     r->pending[r->pending_count++] = *c;
 }
 
-/* The commands that are pending are one transaction. */
+/* Executes the pending commands as one transaction. */
 static bool execute(struct reading *r)
 {
     char why[160];
@@ -220,7 +220,7 @@ static bool execute(struct reading *r)
 static bool take_command(struct reading *r, struct nem_command *c)
 {
     if (word_is(c, "multi")) {
-        forget_pending(r); /* one before it never ended */
+        forget_pending(r); /* an earlier transaction never ended */
         r->in_multi = true;
     } else if (word_is(c, "exec")) {
         free(c->args);
@@ -245,13 +245,14 @@ static bool read_commands(struct reading *r, const char *data, size_t len)
         }
         int rc = next_command(data, len, &at, &c);
         if (rc == -1)
-            break; /* cut off */
+            break; /* the file is cut off */
         if (rc == -2)
             return fail(r->file, "is no append-only file");
         if (!take_command(r, &c))
             return false;
     }
-    forget_pending(r); /* no EXEC: not executed, for whoever reads the file */
+    forget_pending(r); /* no EXEC: the server does not execute them either when it reads
+                          the file */
     return true;
 }
 
@@ -268,9 +269,9 @@ static bool read_aof(struct reading *r, const char *path)
     return done;
 }
 
-/* ---- what an epoch begins with */
+/* ---- the begin of an epoch */
 
-/* Behind a string of an RDB file at `at`; SIZE_MAX: not understood. */
+/* The place behind a string at `at` of an RDB file; SIZE_MAX: not understood. */
 static size_t behind_string(const unsigned char *data, size_t len, size_t at)
 {
     static const size_t integers[] = { 1, 2, 4 };
@@ -284,8 +285,8 @@ static size_t behind_string(const unsigned char *data, size_t len, size_t at)
     return kind == 3 && low < 3 ? at + 1 + integers[low] : SIZE_MAX;
 }
 
-/* Whether a base file holds nothing: no file, an empty one, or an RDB file that ends
- * behind its remarks. */
+/* Whether a base file has no data: there is none, or it is empty, or it is an RDB file
+ * that ends after its auxiliary fields. */
 static bool base_is_empty(const char *path)
 {
     enum { HEAD = 9, REMARK = 0xfa, END = 0xff };
@@ -313,7 +314,7 @@ static bool ends_with(const char *name, const char *end)
     return len >= tail && strcmp(name + len - tail, end) == 0;
 }
 
-/* The first file in a directory whose name ends so. */
+/* Finds the first file in a directory whose name has this end. */
 static bool find_file(const char *dir, const char *end, char path[PATH_MAX])
 {
     struct dirent *entry;
@@ -351,7 +352,7 @@ static bool read_manifest(struct reading *r, const char *dir, const char *manife
     return done;
 }
 
-/* Redis 7 has a manifest, in a directory of its own; older ones have one file. */
+/* Redis 7 has a manifest, in a directory of its own; older versions have one file. */
 static bool read_epoch(struct reading *r, const char *dir)
 {
     char inner[PATH_MAX + 16], path[PATH_MAX];

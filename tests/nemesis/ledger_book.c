@@ -31,14 +31,15 @@ static struct nem_entry *add(struct nem_book *book, unsigned lock, enum nem_chan
     return entry;
 }
 
-/* One reading, or hold, had ended and another began: who is in both was there twice. */
+/* Whether one reading, or hold, had ended and another began: then an id in both was there
+ * twice. */
 static bool began_anew(const struct nem_keys *keys)
 {
     return keys->old.exists && keys->now.exists && keys->old.reads == keys->now.reads &&
            keys->old.since != keys->now.since;
 }
 
-/* ---- who was there, and who is: two lists sorted by id, side by side */
+/* ---- members before and after: two lists sorted by id, compared side by side */
 
 typedef void (*pair_fn)(struct nem_book *book, unsigned lock,
                         const struct nem_member *was, const struct nem_member *is,
@@ -59,7 +60,7 @@ static void compare(struct nem_book *book, unsigned lock, const struct nem_membe
         i += was != NULL;
         j += is != NULL;
         const char *id = was ? was->id : is->id;
-        if (strcmp(id, "~") != 0) /* the bar is nobody */
+        if (strcmp(id, "~") != 0) /* the bar is no waiter */
             tell(book, lock, was, is, reading);
     }
 }
@@ -153,7 +154,7 @@ static void tell_taken(struct nem_book *book, unsigned lock, const struct nem_me
     tell_lease(book, lock, is->id, reading ? is->score : keys->now.end, reading);
 }
 
-/* Of readers: it comes before those whom it lets in. */
+/* Of readers: it comes before the readers that it lets in. */
 static void tell_downgraded(struct nem_book *book, unsigned lock,
                             const struct nem_member *was, const struct nem_member *is,
                             bool reading)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the ledger: the keys of the locks as the server has them, transaction by
- * transaction, and what each changed. */
+/* Inside of the ledger: the keys of the locks as the server has them, transaction by
+ * transaction, and the changes of each. */
 #ifndef NEM_LEDGER_IMPL_H
 #define NEM_LEDGER_IMPL_H
 
 #include "ledger.h"
 
-/* A command of an append-only file; pointers into it. */
+/* A command of an append-only file; its pointers point into the file's text. */
 struct nem_arg {
     const char *data;
     size_t len;
@@ -16,7 +16,7 @@ struct nem_command {
     size_t count;
 };
 
-/* A sorted set, or who is in a hash. Sorted by id. */
+/* A sorted set, or the holders in a hash. Sorted by id. */
 struct nem_member {
     uint64_t score;
     char id[NEM_ID_MAX];
@@ -26,12 +26,13 @@ struct nem_members {
     size_t count, size;
 };
 struct nem_set {
-    struct nem_members now, old; /* old: before the transaction, once it is touched */
+    struct nem_members now, old; /* old: before the transaction, saved at the first
+                                    change */
     bool touched;
-    bool persistent; /* it is there and has no TTL */
+    bool persistent; /* it exists and has no TTL */
 };
 
-/* What N says beside who holds it. */
+/* The fields of N except its holders. */
 struct nem_state {
     bool exists, reads, persistent;
     uint64_t end, since, token;
@@ -53,24 +54,25 @@ struct nem_keys {
     uint64_t last_token, old_last_token;
     bool dirty_persistent, spoilt, old_spoilt;
     bool touched;
-    bool told_persistent[NEM_PARTS + 1]; /* that it is, by part; the last: dirty */
+    bool told_persistent[NEM_PARTS + 1]; /* already reported as persistent, by part; the
+                                            last: dirty */
 };
 
 struct nem_book {
     struct nem_ledger *ledger;
     size_t size; /* room for entries */
     struct nem_keys locks[NEM_LOCKS_MAX];
-    int64_t after; /* of what is executed now */
+    int64_t after; /* lower bound of the time of the current commands */
 };
 
 void nem_book_free(struct nem_book *book);
-/* One command of a transaction. False: it is none that a ledger can account for. */
+/* Executes one command of a transaction. False: a ledger cannot account for it. */
 bool nem_book_command(struct nem_book *book, const struct nem_command *command);
-/* Whether a command is that of a mark, and of which. */
+/* Whether a command is a mark, and which one. */
 bool nem_book_mark(const struct nem_command *command, uint64_t *ret_n);
-/* Writes down what the transaction has changed. */
+/* Adds the changes of the transaction to the ledger. */
 void nem_book_end(struct nem_book *book);
-/* Nothing is there any more. */
+/* All keys are gone. */
 void nem_book_lose(struct nem_book *book);
 
 /* ---- sets */
@@ -78,10 +80,10 @@ void nem_book_lose(struct nem_book *book);
 void nem_set_put(struct nem_set *set, const char *id, uint64_t score);
 bool nem_set_drop(struct nem_set *set, const char *id);
 void nem_set_clear(struct nem_set *set);
-/* NULL: not in it. */
+/* NULL: not in the set. */
 const struct nem_member *nem_members_find(const struct nem_members *members,
                                           const char *id);
-/* What it was before the transaction. */
+/* The set before the transaction. */
 const struct nem_members *nem_set_before(const struct nem_set *set);
 
 #endif

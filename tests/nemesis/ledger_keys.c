@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands of append-only files, carried out on a model of the locks' keys. */
+/* Executes the commands of append-only files on a model of the locks' keys. */
 #include "ledger_impl.h"
 
 #include "die.h"
@@ -33,7 +33,7 @@ static void set_touch(struct nem_set *set)
     set->old.count = set->now.count;
 }
 
-/* Where an id is, or would be. */
+/* The place of an id, or the one where it would be. */
 static size_t place_of(const struct nem_members *members, const char *id)
 {
     size_t low = 0, high = members->count;
@@ -120,7 +120,7 @@ static void text_of(const struct nem_arg *arg, char text[NEM_ID_MAX])
     text[len] = '\0';
 }
 
-/* A number, also one that the server writes as 1.79e+15; 0 for what is negative. */
+/* A number, also in the form 1.79e+15 that the server may write; 0 for negative ones. */
 static uint64_t number_of(const struct nem_arg *arg)
 {
     char text[NEM_ID_MAX], *end;
@@ -135,7 +135,7 @@ static uint64_t number_of(const struct nem_arg *arg)
 
 enum { PART_N = NEM_PARTS, PART_DIRTY, PART_TOKEN, PART_OTHER };
 
-/* The lock's number in "nemesis<i>", of which `len` bytes are to be all; -1. */
+/* The lock's number in "nemesis<i>", if that is all of the `len` bytes; -1: it is not. */
 static int lock_of(const char *name, size_t len)
 {
     static const char prefix[] = "nemesis";
@@ -151,7 +151,7 @@ static int lock_of(const char *name, size_t len)
     return lock < NEM_LOCKS_MAX ? lock : -1;
 }
 
-/* Which lock's key it is, and which of them; -1: no lock's. */
+/* The lock of a key, and which of its keys it is; -1: no lock's. */
 static int key_of(const struct nem_arg *key, int *ret_part)
 {
     static const struct {
@@ -282,7 +282,7 @@ static bool do_zrem(struct nem_keys *keys, int part, const struct nem_command *c
     return part < NEM_PARTS;
 }
 
-/* From -inf, as the scripts have it, to a bound that may be exclusive. */
+/* From -inf, as the scripts use it, to a bound that may be exclusive. */
 static bool do_zremrangebyscore(struct nem_keys *keys, int part,
                                 const struct nem_command *c)
 {
@@ -368,7 +368,7 @@ bool nem_book_command(struct nem_book *book, const struct nem_command *c)
 {
     static const struct {
         const char *name;
-        size_t args; /* at least */
+        size_t args; /* at least this many */
         bool (*run)(struct nem_keys *, int, const struct nem_command *);
     } commands[] = {
         { "hset", 4, do_hset },

@@ -27,7 +27,7 @@ void nem_link_open(void)
     the_link.sin_family = AF_INET;
 }
 
-/* In place of the C library's, for all of this program. */
+/* replaces the C library's function in all of this program */
 int connect(int fd, const struct sockaddr *address, socklen_t len)
 {
     int (*real)(int, const struct sockaddr *, socklen_t);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A worker's own link to the server that all workers name: whatever its library connects
- * to over TCP, it comes to the address in $NEMESIS_LINK. So they are clients of one
- * server for the crash guard, and each one's link can be hurt by itself. State: what the
- * environment said. Thread: any, after nem_link_open.
+ * A worker's own link to the server. All workers name the same server address, but their
+ * TCP connections go to the address in $NEMESIS_LINK. So they are clients of one server
+ * for the crash guard, and a fault can hit the link of each separately. State: from the
+ * environment. Thread: any, after nem_link_open.
  */
 #ifndef NEM_LINK_H
 #define NEM_LINK_H
 
-/* Ends the process with a word about it when there is none. */
+/* Ends the process with a message when the variable is missing. */
 void nem_link_open(void);
 
 #endif

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The nemesis: workers under faults, and a judge of what they did (tests/README.md). Judge,
+# The nemesis: workers under faults, and a judge of their records (tests/README.md). Judge,
 # schedule and faults are in the archives of tests/local.mk, where their tests find them.
 
 NEMESIS_STARTED = tests/nemesis/crewman tests/nemesis/stranger tests/nemesis/nemesis
@@ -20,14 +20,14 @@ tests_nemesis_crewman_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_builddir) -I$(top_srcdir
 tests_nemesis_crewman_LINK = $(TEST_LINK)
 tests_nemesis_crewman_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread -ldl
 
-# What strangers do: a user of the server and of <rlock.h>.
+# Acts as strangers: uses the server and <rlock.h>.
 tests_nemesis_stranger_SOURCES = tests/nemesis/stranger.c tests/nemesis/oplog.h \
 	tests/nemesis/schedule.h tests/nemesis/faults.h
 tests_nemesis_stranger_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_nemesis_stranger_LINK = $(TEST_LINK)
 tests_nemesis_stranger_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread -ldl
 
-# The driver, which is a user of the workers and of nothing else of the library.
+# The driver, which runs the workers and does not use the library itself.
 tests_nemesis_nemesis_SOURCES = tests/nemesis/nemesis.c \
 	tests/nemesis/options.h tests/nemesis/options.c \
 	tests/nemesis/crew.h tests/nemesis/crew.c tests/nemesis/pulse.h tests/nemesis/pulse.c \

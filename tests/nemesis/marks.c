@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One thread, which owns everything but `stop`. It sends inline commands and waits for
- * each one's line, as long as that takes: also a late answer is one. A refusal (memory
- * full, busy, loading) was not executed and leaves no mark.
+ * One thread, which owns all except `stop`. It sends inline commands and waits for the
+ * answer to each, as long as that takes: a late answer is good as well. A refused command
+ * (memory full, busy, loading) was not executed and leaves no mark.
  */
 #include "marks.h"
 
@@ -30,7 +30,7 @@ struct nem_marks {
     struct sockaddr_un address;
     long every_ms;
     int log;
-    int stop; /* an eventfd, readable when it is to end */
+    int stop; /* an eventfd, readable when the thread must end */
     int fd;   /* -1: not connected */
     uint64_t n;
 };
@@ -42,8 +42,8 @@ static int64_t now(void)
     return (int64_t)ts.tv_sec * 1000 * NS_PER_MS + ts.tv_nsec;
 }
 
-/* Waits for bytes on `fd` (-1: for nothing), at most `ms` (-1: for ever). False: the
- * thread is to end. */
+/* Waits for bytes on `fd` (-1: only waits), for `ms` at most (-1: for ever). False: the
+ * thread must end. */
 static bool wait_for(const struct nem_marks *m, int fd, int ms)
 {
     struct pollfd fds[] = { { .fd = m->stop, .events = POLLIN },

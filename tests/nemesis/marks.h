@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Marks tie the order in which the server executed to time. A thread of the driver sends
- * SET nemesis:mark <n> again and again; the append-only file has them among the writes
- * of the locks. What stands behind mark n in the file was executed after its `sent`, what
- * stands before it was executed before its `answered`.
+ * SET nemesis:mark <n> again and again; they stand in the append-only file among the
+ * writes of the locks. Writes behind mark n were executed after its `sent`, writes before
+ * it were executed before its `answered`.
  */
 #ifndef NEM_MARKS_H
 #define NEM_MARKS_H
@@ -21,8 +21,8 @@ struct nem_mark {
 struct test_server;
 struct nem_marks;
 
-/* Sends one every `every_ms` over a direct connection, which is made anew when it breaks,
- * and appends to <dir>/marks. Aborts when it cannot be started. */
+/* Sends a mark every `every_ms` over a direct connection, which is opened again when it
+ * breaks, and appends to <dir>/marks. Aborts when it cannot be started. */
 struct nem_marks *nem_marks_start(const struct test_server *server, const char *dir,
                                   long every_ms);
 void nem_marks_stop(struct nem_marks *m);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The nemesis: processes with threads that want locks of all three types, a seeded
- * schedule of faults, and a judge of what they wrote down. `nemesis --help` names the
- * options. Ends with `violations: N, seed S` and a status that says the same; 75, when
- * this machine stood still in more than half of the rounds, which then say nothing. A
- * rule that was not tried counts as a violation, and so does a fault that was often
- * planned and never happened; of a single round they say that it says nothing (75).
+ * The nemesis: processes with threads that use locks of all three types, a seeded
+ * schedule of faults, and a judge of their records. `nemesis --help` names the options.
+ * Ends with `violations: N, seed S` and a status that says the same; 75, when this
+ * machine stood still in more than half of the rounds, which then say nothing. A rule
+ * that was not tried counts as a violation, and so does a fault that was often planned
+ * and never happened; with a single round the result is then 75.
  *
  * A round: the workers work while faults happen; the faults end; the workers go on for a
- * while; they rest, and what is left is looked at; the judge reads it all. The processes
- * and the server live through all rounds, but for what is killed.
+ * while, then rest; the driver looks at what is left; the judge reads all of it. The
+ * processes and the server live through all rounds, unless a fault kills them.
  */
 #include "crew.h"
 #include "judge.h"
@@ -75,13 +75,13 @@ static bool is_strict(unsigned long round)
     return opt.strict || (opt.in_turn && round % 3 == 2);
 }
 
-/* Burials are judged only while nothing hampers them. */
+/* Recoveries are judged only while nothing hampers them. */
 static bool is_of_deaths(unsigned long round)
 {
     return opt.in_turn && !opt.only && opt.crew.guard != NEM_GUARD_OFF && round % 6 == 3;
 }
 
-/* The orders among those who wait are judged only while nothing disturbs them. */
+/* The order of waiters is judged only while nothing disturbs them. */
 static long gap_of(unsigned long round)
 {
     enum { WIDE_MS = 2000, OF_DEATHS_MS = 1000 };
@@ -128,14 +128,14 @@ static void print_plan(const struct nem_plan *plan)
     }
 }
 
-/* 0: what a tool does to the workers' CPU time is not theirs. */
+/* 0: under a tool, whose CPU time would count as the workers'. */
 static unsigned cores(void)
 {
     long count = sysconf(_SC_NPROCESSORS_ONLN);
     return test_ms(1) > 1 || count < 1 ? 0 : (unsigned)count;
 }
 
-/* What the round's faults cannot end before the judge may ask: see judge.h. */
+/* What the judge must know about a round: see judge.h. */
 static struct nem_round round_of(unsigned long number, const struct nem_times *times)
 {
     return (struct nem_round){ .processes = opt.crew.processes,
@@ -153,18 +153,18 @@ static struct nem_round round_of(unsigned long number, const struct nem_times *t
                                .started = now_boot() };
 }
 
-/* Whether it did something: a key that was to be deleted or evicted may never have come,
- * nor a message on the link. */
+/* Whether the fault had an effect: a key to delete or evict may never have appeared, nor
+ * a message on the link. */
 static bool happened(const struct nem_fault *fault)
 {
     switch (fault->kind) {
-    case NEM_FORCE: /* a record for each */
+    case NEM_FORCE: /* one record for each */
         return fault->lock != NEM_ALL;
     case NEM_DELETE_LOCK:
     case NEM_DELETE_COMPANION:
     case NEM_EVICT:
         return fault->what[0] != '\0';
-    case NEM_KILL_INSIDE: /* else it was a kill of any kind */
+    case NEM_KILL_INSIDE: /* else it was a kill in any state */
     case NEM_KILL_KEPT:
     case NEM_KILL_ASKING:
     case NEM_KILL_BURIER:
@@ -223,8 +223,8 @@ static unsigned long total(const unsigned long counts[NEM_RULES])
     return sum;
 }
 
-/* What lived through all, process 0 and the server: as it was after the first minute, and
- * now. */
+/* Keeps the looks at what lives through all rounds, process 0 and the server: after the
+ * first minute, and now. */
 static void keep_looks(const struct nem_round *round)
 {
     size_t now = opt.crew.processes + 1;
@@ -252,7 +252,7 @@ static void print_growth(void)
            b[1].threads);
 }
 
-/* Reads what is in the round's directory and judges it. */
+/* Reads the files of the round's directory and judges them. */
 static unsigned long judge(const char *dir, struct nem_round *round, unsigned long number)
 {
     struct nem_verdict verdict = { 0 };
@@ -339,7 +339,8 @@ static void print_sum(void)
                run.sum.judged[i], run.sum.excused[i], run.sum.violations[i]);
 }
 
-/* Rules that a run must have tried: a short one those that always find something. */
+/* The rules that a run must have tried: in a short run only those that are always
+ * tried. */
 static bool must_be_tried(enum nem_rule rule)
 {
     enum { ROUNDS = 3, ROUNDS_OF_DEATHS = 12, LOCKS = 6 };
@@ -373,7 +374,7 @@ static unsigned long untried(void)
     return count;
 }
 
-/* What was planned often has to have happened. */
+/* Counts the faults that were planned often and never happened. */
 static unsigned long never_happened(void)
 {
     enum { OFTEN = 5 };
@@ -428,7 +429,8 @@ static void make_directory(void)
 
 int main(int argc, char **argv)
 {
-    setvbuf(stdout, NULL, _IOLBF, 0); /* what follows may abort */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* so that no output is lost if the program
+                                         aborts */
     nem_options_take(&opt, argc, argv);
     if (opt.explain)
         return explain();

@@ -71,7 +71,7 @@ static uint64_t seed_from(const char *text)
     return value;
 }
 
-/* Bits of those that a list names. */
+/* The bits of the names in a list. */
 static uint64_t set_of(const char *list, int count, const char *(*name_of)(int))
 {
     uint64_t set = 0;
@@ -165,8 +165,8 @@ static enum nem_guard guard_of(const char *arg)
     exit(EXIT_FAILURE);
 }
 
-/* What is about burials comes only with the guard, so that a seed means what it meant
- * without. */
+/* The kills that test recoveries come only with the guard, so that a seed keeps its
+ * meaning without it. */
 static void fit_guard(struct nem_options *opt)
 {
     if (opt->in_turn && !opt->guard_given)

@@ -19,10 +19,10 @@
 enum { BEAT_MS = 5, LATE_MS = 60, NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
 
 static struct {
-    pthread_t *threads; /* of the driver one for each processor, else one */
+    pthread_t *threads; /* in the driver one for each processor, else one */
     size_t thread_count;
     uint16_t target;
-    pthread_mutex_t mutex; /* guards the rest */
+    pthread_mutex_t mutex; /* guards all members below */
     int fd;
     bool end;
 } pulse = { .mutex = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See robbery.h. State: one for the process; `mutex` guards `own`, the rest is of the
- * thread that robs. */
+/* See robbery.h. State: one for the process; `mutex` guards `own`, all other members
+ * belong to the thread that robs. */
 #include "robbery.h"
 
 #include <errno.h>
@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 enum { NUMBERS = 1024, FIRST = STDERR_FILENO + 1, GUESTS = 64 };
-/* What is made at a low number and moved at once is not met there again and again. */
+/* A descriptor that is made at a low number and moved at once is not seen there in
+ * repeated looks. */
 enum { LOOKS = 40, LOOK_US = 500 };
 
 #if defined(__SANITIZE_THREAD__)
@@ -25,9 +26,9 @@ enum { LOOKS = 40, LOOK_US = 500 };
 #endif
 #endif
 
-/* A robbery closes what another thread may be writing to, without a lock: the fault is
- * that race. ThreadSanitizer counts a close as a write to the descriptor. Races of the
- * library itself have no frame of a robbery. */
+/* A robbery closes descriptors that another thread may be writing to, without a lock:
+ * that race is the fault. ThreadSanitizer counts a close as a write to the descriptor.
+ * Races of the library itself have no frame of a robbery. */
 #ifdef SANITIZED_FOR_THREADS
 const char *__tsan_default_suppressions(void);
 
@@ -43,8 +44,8 @@ static struct {
     pthread_mutex_t mutex;
     bool own[NUMBERS];
     FILE *in, *out;
-    int err;          /* what was stderr */
-    int into, out_of; /* the other ends of pipes at 0 and 1; -1: none there */
+    int err;          /* the former stderr */
+    int into, out_of; /* the other ends of the pipes at 0 and 1; -1: none */
     int guests[GUESTS];
     int guest_count;
     unsigned robberies;
@@ -57,7 +58,7 @@ __attribute__((noreturn)) static void give_up(const char *what)
     abort();
 }
 
-/* ---- what is the program's own */
+/* ---- the program's own descriptors */
 
 void nem_own_begin(void)
 {
@@ -176,7 +177,7 @@ static void pipe_ends(int ends[2])
         give_up("pipe");
 }
 
-/* Whatever has the number goes. */
+/* Replaces whatever file has the number. */
 static void put_at(int fd, int number)
 {
     if (fd == number)
@@ -186,7 +187,8 @@ static void put_at(int fd, int number)
     close(fd);
 }
 
-/* The library's, too, would get the numbers below FIRST if it took them. */
+/* Numbers below FIRST are free: if the library kept a low number, it would get one of
+ * these. */
 static void pipes_at_low(void)
 {
     int in[2], out[2];
@@ -209,8 +211,8 @@ static void pipes_at_low(void)
 
 /* ---- from 3 on */
 
-/* Each other time others take the numbers at once, so that the library meets no number
- * that is closed: what they are is not to be read or written by it. */
+/* Every other time an eventfd replaces the closed file at once, so that the library never
+ * finds a closed number. The library must neither read nor write that eventfd. */
 static void take_number(int fd, int guest)
 {
     if (robbery.robberies % 2 == 0 || robbery.guest_count == GUESTS) {
@@ -257,7 +259,7 @@ void nem_rob(unsigned what)
         rob_unknown();
 }
 
-/* The numbers that the program has closed to open them are left to it. */
+/* The program closed these numbers to use them: the library must have left them alone. */
 static void must_be_closed(int fd)
 {
     for (int i = 0; fcntl(fd, F_GETFD) >= 0; i++) {

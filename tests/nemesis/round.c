@@ -115,7 +115,7 @@ void nem_round_look(struct nem_faults *faults, struct nem_crew *crew,
                     const char *dir)
 {
     struct test_redis *r = test_redis_connect(nem_faults_server(faults)->path);
-    /* a holder that was killed, a grant that came too late */
+    /* a killed holder's lease, a grant that came too late */
     test_wait_until(no_lock_held, r, 2 * round->lease_ms + round->presence_ms + 1000);
     write_left(r, dir);
     write_ends(r, crew, round->processes, looks, dir);
@@ -141,7 +141,7 @@ bool nem_round_load(struct nem_round *ret_round, const char *dir)
     return n == sizeof(*ret_round);
 }
 
-/* A whole file, with a NUL behind it. NULL: not readable. */
+/* Reads a whole file, and puts a NUL behind it. NULL: not readable. */
 static char *slurp(const char *dir, const char *name, size_t *ret_size)
 {
     FILE *f = open_in(dir, name, "re");

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A round of the nemesis in files: what is looked at in its end, written and read again.
- */
+/* A round of the nemesis in files: writes the data at its end, and reads them again. */
 #ifndef NEM_ROUND_H
 #define NEM_ROUND_H
 
@@ -8,24 +7,24 @@
 #include "judge.h"
 #include "marks.h"
 
-/* What everybody used when it was first looked at. Begins zeroed. */
+/* The resources of each process at its first look. Begins zeroed. */
 struct nem_looks {
     struct nem_end *firsts;
     size_t count;
 };
 
-/* When all rest: waits until what ends by itself has ended, then writes what is left at
- * the server and what everybody uses, now and at its first look, into <dir>/left and
- * <dir>/end. */
+/* When all rest: waits until what ends by itself has ended, then writes the data left at
+ * the server and the resources of each process, now and at the first look, into
+ * <dir>/left and <dir>/end. */
 void nem_round_look(struct nem_faults *faults, struct nem_crew *crew,
                     const struct nem_round *round, struct nem_looks *looks,
                     const char *dir);
 
-/* The numbers of a round, in <dir>/round. load: false when it is not there. */
+/* The numbers of a round, in <dir>/round. load: false when there is no such file. */
 void nem_round_save(const struct nem_round *round, const char *dir);
 bool nem_round_load(struct nem_round *ret_round, const char *dir);
 
-/* What a round points to. */
+/* The memory that a round points to. */
 struct nem_files {
     struct nem_op *ops;
     struct nem_fault *faults;
@@ -35,7 +34,7 @@ struct nem_files {
     const char **left;
 };
 
-/* Reads all that is in `dir`, and has the round point to it. */
+/* Reads all files in `dir`, and makes the round point to the data. */
 bool nem_files_read(struct nem_files *files, const char *dir, struct nem_round *round);
 void nem_files_free(struct nem_files *files);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See sacrifice.h. State: one for the process; the mutex guards what is below it. */
+/* See sacrifice.h. State: one for the process; the mutex guards the variables below
+ * it. */
 #include "sacrifice.h"
 
 #include "oplog.h"

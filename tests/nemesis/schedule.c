@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Draws a plan: kinds out of a bag that holds each wanted one once and is filled again
- * when it is empty, so that short plans see many kinds; what fits at a moment is taken
- * from it first. Only integers are calculated with: a seed means the same everywhere. No
- * state but what the caller frees.
+ * Draws a plan: kinds out of a bag that holds each wanted kind once and is filled again
+ * when it is empty, so that short plans have many kinds. The first kind in the bag that
+ * fits at a moment is taken. All calculations are in integers, so that a seed means the
+ * same everywhere. The only state is in memory that the caller frees.
  */
 #include "schedule.h"
 
@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One link fault in ALL_IN is everybody's; of those that can be done to one connection,
- * one in ONE_IN is. */
+/* One link fault in ALL_IN is that of all processes; of those that can affect one
+ * connection, one in ONE_IN does. */
 enum { ALL_IN = 4, ONE_IN = 2, CONNECTIONS = 8, PERCENT = 100, LONGEST = 250 };
 enum { LATE_MS = 30 };
 
-/* Lengths are in percents of a lease. */
+/* Lengths are in percent of a lease. */
 static const struct {
     const char *name;
     enum nem_lane lane;
@@ -78,8 +78,8 @@ static const struct nem_right rights[] = {
     { { "-zadd" }, "+zadd" },
     { { "-pexpire" }, "+pexpire" },
     { { "-hset" }, "+hset" },
-    { { "resetkeys", "~nemesis*", "~redisson*" }, "~*" }, /* not the companions' */
-    { { "resetkeys", "~nemesis*", "~rlock:*" }, "~*" },   /* not the tokens' */
+    { { "resetkeys", "~nemesis*", "~redisson*" }, "~*" }, /* without the companions */
+    { { "resetkeys", "~nemesis*", "~rlock:*" }, "~*" },   /* without the tokens */
 };
 enum { RIGHTS = sizeof(rights) / sizeof(rights[0]) };
 
@@ -167,7 +167,7 @@ static int64_t between(struct draw *d, int64_t least, int64_t most)
 }
 
 /* Exponentially distributed around gap_ms: one of sixteen equally probable values of
- * -ln(u), in percents. */
+ * -ln(u), in percent. */
 static int64_t gap(struct draw *d)
 {
     static const int percents[] = { 3,  10, 17,  25,  33,  42,  52,  63,
@@ -199,7 +199,7 @@ static int64_t draw_amount(struct draw *d, enum nem_kind kind)
     case NEM_KILL_INSIDE:
     case NEM_KILL_ASKING:
         return between(d, 0, 2);
-    case NEM_KILL_KEPT: /* no fair lock is */
+    case NEM_KILL_KEPT: /* no fair lock is retained */
         return 2 * between(d, 0, 1);
     case NEM_DELAY:
         return between(d, 1, lease / 4 > 1 ? lease / 4 : 1);
@@ -241,7 +241,7 @@ static struct nem_step draw_step(struct draw *d, enum nem_kind kind, int64_t beg
                              kinds[kind].longest * o->lease_ms / PERCENT);
     step.amount = draw_amount(d, kind);
     uint16_t process = (uint16_t)(next(d) % o->processes);
-    /* one process lives through all, to be looked at in the end */
+    /* process 0 lives through all faults, for the looks at its resources */
     if ((nem_kills((int32_t)kind) || kind == NEM_TERM) && o->processes > 1)
         process = (uint16_t)(1 + next(d) % (o->processes - 1));
     bool all = next(d) % ALL_IN == 0;
@@ -255,8 +255,8 @@ static struct nem_step draw_step(struct draw *d, enum nem_kind kind, int64_t beg
     return step;
 }
 
-/* When nothing is left of it. After a link was down, TCP may wait as long again before it
- * retries, and a new connection a second. */
+/* When nothing of the step is left. After a link was down, TCP may wait for as long again
+ * before it retries, and a new connection for a second. */
 static int64_t over_at(const struct nem_step *step)
 {
     int64_t end = step->begin_ms + step->length_ms;
@@ -267,8 +267,8 @@ static int64_t over_at(const struct nem_step *step)
     return end;
 }
 
-/* When the last step that it clashes with is over; 0: none. The steps before it are by
- * their begin, and none takes longer than twice LONGEST and a retry. */
+/* When the last step that it clashes with is over; 0: none. The earlier steps are sorted
+ * by their begin, and none takes longer than twice LONGEST and a retry. */
 static int64_t free_from(const struct nem_plan *plan, const struct nem_step *step,
                          long lease_ms)
 {
@@ -296,7 +296,7 @@ static void append(struct draw *d, const struct nem_step *step)
         d->offset_ms += step->amount;
 }
 
-/* Whether the clock would be too far off; such a step is left out for this bag. */
+/* Whether the step would shift the clock too far; then this bag omits it. */
 static bool too_far(const struct draw *d, const struct nem_step *step)
 {
     if (step->kind != NEM_CLOCK_BACK && step->kind != NEM_CLOCK_FORWARD)
@@ -305,8 +305,8 @@ static bool too_far(const struct draw *d, const struct nem_step *step)
     return offset > NEM_OFFSET_MAX_MS || offset < -NEM_OFFSET_MAX_MS;
 }
 
-/* Takes the first out of the bag that fits at `now`. Else the moment from which one will:
- * the return; 0: one was taken. */
+/* Takes the first kind out of the bag that fits at `now`. Returns 0 if it took one; else
+ * the moment at which a kind will fit. */
 static int64_t take(struct draw *d, int64_t now)
 {
     int64_t soonest = INT64_MAX;

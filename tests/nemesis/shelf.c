@@ -15,9 +15,9 @@
 
 static char shelf[] = "/dev/shm/nemesis.XXXXXX";
 static pid_t child;
-static int end_fd = -1; /* whose end is the run's */
+static int end_fd = -1; /* a pipe whose end tells the child that the run has ended */
 
-/* What the terminal sends to all is not meant for it. */
+/* The terminal's signals to the whole group do not end the child. */
 __attribute__((noreturn)) static void wait_and_remove(int fd)
 {
     char c;
@@ -25,7 +25,7 @@ __attribute__((noreturn)) static void wait_and_remove(int fd)
     signal(SIGHUP, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
     for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++)
-        close(i); /* whoever reads there reads the run */
+        close(i); /* a reader of these waits for the end of the run */
     while (read(fd, &c, 1) < 0 && errno == EINTR)
         continue;
     nem_remove_tree(shelf);

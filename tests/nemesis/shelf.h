@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A directory on a tmpfs for the run's crash guard ($RLOCK_RUNDIR of the workers). A
- * child removes it when the run has ended, however that was. Thread: the main one, before
- * there are others. */
+/* A directory on a tmpfs for the crash guard of the run ($RLOCK_RUNDIR of the workers). A
+ * child process removes it when the run has ended, in whatever way. Thread: the main one,
+ * before it starts others. */
 #ifndef NEM_SHELF_H
 #define NEM_SHELF_H
 
-/* Aborts when it cannot be made. */
+/* Aborts when the directory cannot be made. */
 const char *nem_shelf_open(void);
-/* Removes it; waits until that is done. */
+/* Removes the directory, and waits until that is done. */
 void nem_shelf_close(void);
 
 #endif

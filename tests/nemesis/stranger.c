@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What strangers do who use the same server as the nemesis's workers:
+ * Strangers who use the same server as the nemesis's workers:
  *
  *   stranger KIND SOCKET DIR SEED
  *
- * KIND is a fault's name (schedule.c). It goes on until the end of its stdin, undoes what
- * it can, and says in one line how often it did what it does. A server that is away is
- * tried again. State: one for the process, of one thread.
+ * KIND is a fault's name (schedule.c). The program acts until the end of its stdin,
+ * undoes what it can, and prints in one line how many times it acted. If the server is
+ * away, it tries again. State: one for the process, of one thread.
  */
 #include "faults.h"
 #include "oplog.h"
@@ -53,14 +53,14 @@ static int64_t now_boot(void)
     return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
-/* False: it is to end. */
+/* False: the program must end. */
 static bool go_on_after(int ms)
 {
     struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
     return poll(&in, 1, ms) == 0 || errno == EINTR;
 }
 
-/* ---- the server, as one of its users */
+/* ---- the server, as one of its users sees it */
 
 struct login {
     const char *user; /* NULL: the default one */
@@ -94,7 +94,7 @@ static bool dial(struct login *login)
     return is_in;
 }
 
-/* NULL: no answer; an error is one. */
+/* NULL: no answer; an error counts as an answer. */
 static redisReply *ask(struct login *login, int argc, const char *const argv[],
                        const size_t len[])
 {
@@ -119,10 +119,10 @@ static redisReply *ask_words(struct login *login, const char *first, ...)
     return ask(login, argc, argv, NULL);
 }
 
-/* ---- forge: who may read learns ids, who may publish only makes them up */
+/* ---- forge: a user that may read finds ids, one that may only publish makes them up */
 
-/* Tells each id that it finds something, never its own ticket: who can read both is
- * believed (doc/ACL.md). Returns the mailboxes, and the ids. */
+/* Sends a message about each id that it finds, never with its real ticket: a user that
+ * can read both is believed (doc/ACL.md). Returns the mailboxes, and the ids. */
 static const char tell_ids[] =
     "local which, flags, ids = ARGV[1], ARGV[2], {}\n"
     "local function tell(id, ticket, name)\n"
@@ -176,7 +176,7 @@ static void publish_about(struct login *login, const char *channel, const char *
     publish(login, channel, text, strlen(text));
 }
 
-/* By an acquisition of the client's that never was. */
+/* About an acquisition of the client that never existed. */
 static void publish_made_up(struct login *login, const char *channel)
 {
     static const char letters[] = "mMfFrRwW";
@@ -190,7 +190,7 @@ static void publish_made_up(struct login *login, const char *channel)
     publish_about(login, channel, id, name);
 }
 
-/* By one whose numbers are near to those of one that there is. */
+/* About an id with numbers near to those of an existing one. */
 static void publish_near(struct login *login, const char *id)
 {
     char near[TEXT / 2], channel[TEXT / 2], name[32];
@@ -207,12 +207,12 @@ static void publish_near(struct login *login, const char *id)
     publish_about(login, channel, near, name);
 }
 
-/* What is none at all. */
+/* Malformed messages. */
 static void publish_malformed(struct login *login, const char *channel)
 {
     static const struct {
         const char *text;
-        size_t len; /* 0: all of it */
+        size_t len; /* 0: the whole text */
     } texts[] = { { "", 0 },
                   { "1", 0 },
                   { "1 ", 0 },
@@ -252,7 +252,7 @@ static void forge(void)
             ask_words(&reads, "EVAL", tell_ids, "0",
                       kinds_of_message[draw(KINDS_OF_MESSAGE)], flags, NULL);
         if (known && known->type == REDIS_REPLY_ERROR) {
-            /* as while a script runs that does not end */
+            /* for instance while a script runs for ever */
             freeReplyObject(known);
             continue;
         }
@@ -310,7 +310,7 @@ static void key_of(char key[TEXT], unsigned lock, uint64_t which)
                  lock);
 }
 
-/* What is no number, no id, no mode, or too much of it. */
+/* A value that is no number, no id, no mode, or is too large. */
 static const char *a_value(void)
 {
     static char long_one[LONG];
@@ -337,7 +337,7 @@ static const char *a_score(void)
     return scores[draw(sizeof(scores) / sizeof(scores[0]))];
 }
 
-/* An id that is there, or what is none. */
+/* An existing id, or a text that is none. */
 static void a_member(struct login *login, const char *key, bool hash, char member[TEXT])
 {
     redisReply *found = hash ? ask_words(login, "HKEYS", key, NULL)
@@ -348,7 +348,7 @@ static void a_member(struct login *login, const char *key, bool hash, char membe
     freeReplyObject(found);
 }
 
-/* Changes what a holder or a waiter has: scripts answer with it. */
+/* Changes the data of a holder or a waiter: scripts return them. */
 static redisReply *write_into(struct login *login, unsigned lock)
 {
     static const char *const fields[] = { "token", "token", "since", "died" };
@@ -367,7 +367,7 @@ static redisReply *write_into(struct login *login, unsigned lock)
     }
 }
 
-/* Puts anything in the place of anything. */
+/* Replaces any key by any other kind of value. */
 static redisReply *write_over(struct login *login, unsigned lock)
 {
     char any[TEXT];
@@ -385,7 +385,7 @@ static redisReply *write_over(struct login *login, unsigned lock)
     }
 }
 
-/* All keys of a lock. False: no answer. */
+/* Deletes all keys of a lock. False: no answer. */
 static bool sweep(struct login *login, unsigned lock)
 {
     bool all = true;
@@ -399,8 +399,8 @@ static bool sweep(struct login *login, unsigned lock)
     return all;
 }
 
-/* What is done to one of the locks: nothing until it is held, then to what its holder
- * has, then to all. */
+/* An attack on one of the locks: it waits until the lock is held, then writes into its
+ * holder's data, then over all keys. */
 struct attack {
     enum { WAITING, WRITING_INTO, WRITING_OVER } phase;
     int64_t until;
@@ -472,14 +472,14 @@ static void write_down(unsigned lock, int64_t begin)
     done++;
 }
 
-/* Nobody held it, or the library did not get as far as to ask. */
+/* The lock was not held, or the library did not get as far as to send a request. */
 static bool changed_nothing(int code)
 {
     return code == ENOENT || code == EINVAL || code == ENOMEM || code == EAGAIN;
 }
 
-/* One whose request has left, and is answered late, is waited for: so that it is not done
- * when its record has ended. */
+/* A request that is answered late is waited for, so that it is not executed after the end
+ * of its record. */
 #define PATIENT "?commandtimeout=30000"
 
 static void force_locks(void)
@@ -521,7 +521,8 @@ int main(int argc, char **argv)
                   { "force", force_locks } };
     if (argc != ARGUMENTS)
         return EXIT_FAILURE;
-    signal(SIGPIPE, SIG_IGN); /* hiredis writes to what the server has closed */
+    signal(SIGPIPE, SIG_IGN); /* hiredis writes to connections that the server has
+                                 closed */
     socket_path = argv[2];
     dir = argv[3];
     state = strtoull(argv[4], NULL, 10);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nemesis's locks behind one interface, whatever their types; and a look into the
- * library at what the calling thread has of one. Thread: any. */
+/* The nemesis's locks behind one interface for all types, and a look into the library at
+ * the calling thread's hold of one. Thread: any. */
 #ifndef NEM_TARGET_H
 #define NEM_TARGET_H
 
@@ -18,7 +18,7 @@ struct nem_target {
     } lock;
 };
 
-/* Aborts with a message when it cannot be made. */
+/* Aborts with a message when the lock cannot be initialised. */
 void nem_target_init(struct nem_target *target, unsigned number, rlock_client_t *client);
 void nem_target_destroy(struct nem_target *target);
 
@@ -32,13 +32,13 @@ int nem_target_consistent(struct nem_target *target);
 int nem_target_state(struct nem_target *target, rlock_state_t *ret_state);
 unsigned nem_target_levels(struct nem_target *target);
 
-/* The client's uuid as the record's id. */
+/* Sets the record's id to the client's uuid. */
 void nem_target_client(const rlock_client_t *client, struct nem_op *op);
-/* Whether it has the crash guard. */
+/* Whether the client has the crash guard. */
 bool nem_target_guarded(const rlock_client_t *client);
 
-/* What the calling thread has of it: D, token, id and mode into the record; zeros when it
- * has nothing. */
+/* Puts D, token, id and mode of the calling thread's hold into the record; zeros without
+ * a hold. */
 void nem_target_look(struct nem_target *target, struct nem_op *op);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=alone tier=unit harness */
-/* The history check itself, with forged histories: each rule kept, and broken. */
+/* The judge of histories (history.h), with forged histories: each rule kept, and
+ * broken. */
 #include "history.h"
 
 #include "suite.h"
@@ -14,7 +15,7 @@ enum { A, B, C, D };
 
 static struct history *h;
 
-/* A, B and C ask in this order. */
+/* A, B and C request in this order. */
 static void open_history(void)
 {
     h = history_new();
@@ -149,7 +150,7 @@ START_TEST(dead_waiter_must_not_be_seen_as_holder)
 {
     history_dead(h, B, 10);
     history_grant(h, A, 10);
-    history_seen(h, B, 11); /* a dead one logs nothing */
+    history_seen(h, B, 11); /* a dead process logs nothing */
     history_grant(h, C, 12);
     UNFAIR("dead");
 }
@@ -199,13 +200,13 @@ START_TEST(holder_other_than_the_servers_is_a_violation)
 }
 END_TEST
 
-/* ---- queues seen under contention */
+/* ---- queues that were seen while waiters request again and again */
 
 #define QUEUE(token, ...)                                                                \
     history_queue(h, (token), (const long[]){ __VA_ARGS__ },                             \
                   sizeof((const long[]){ __VA_ARGS__ }) / sizeof(long))
 
-/* A, B, C and A again. */
+/* A, B, C and A again get the lock. */
 static void go_round(void)
 {
     history_grant(h, A, 10);
@@ -235,7 +236,7 @@ END_TEST
 START_TEST(newcomer_must_not_precede_the_last_of_a_queue)
 {
     go_round();
-    QUEUE(11, C, B); /* A came later, and B waits still */
+    QUEUE(11, C, B); /* A came later, and B still waits */
     ck_assert(begins(history_queue_fault(h), "overtaken: "));
 }
 END_TEST

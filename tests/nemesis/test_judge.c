@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=alone tier=unit harness */
-/* The judge of the nemesis, with forged histories: what workers believed, were told and
- * got back, each rule kept and broken. */
+/* The judge of the nemesis, with forged histories: beliefs and results of workers, each
+ * rule kept and broken. */
 #include "forged.h"
 
 #include "suite.h"
@@ -16,7 +16,7 @@
 #define READ_A "p1:1:3:r300"
 #define READ_B "p2:1:3:r300"
 
-/* ---- a round as it should be */
+/* ---- a round without violations */
 
 START_TEST(two_holds_one_after_the_other_are_right)
 {
@@ -272,7 +272,7 @@ START_TEST(ESTALE_before_D_is_true_only_when_the_server_lost_it)
     transaction(1502); /* by this very request */
     leaves(MUTEX, A, true);
     BREAKS(NEM_RULE_UNLOCK, 1);
-    fault(NEM_EVICT, NEM_ALL, NEM_ALL, 1400, 1450); /* of none */
+    fault(NEM_EVICT, NEM_ALL, NEM_ALL, 1400, 1450); /* of no lock */
     BREAKS(NEM_RULE_UNLOCK, 1);
     loses(NEM_EVICT, MUTEX, "nemesis9", 1501);
     EXCUSES(NEM_RULE_UNLOCK, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=alone tier=unit harness */
-/* The judge of the nemesis, with forged histories: what calls returned and when, what is
+/* The judge of the nemesis, with forged histories: the codes and times of calls, the data
  * left at the end, and the files with the records. */
 #include "forged.h"
 
@@ -17,7 +17,7 @@
 enum {
     HURRY = 80,
     DRIVERS_SLACK = 400
-}; /* ms: who has less time needs no reason for ENOTCONN */
+}; /* ms: with less time a call needs no reason for ENOTCONN */
 
 static void called(unsigned call, int code, double from, double to)
 {
@@ -77,7 +77,8 @@ START_TEST(ENOTCONN_has_a_reason)
     called(NEM_TRYLOCK, ENOTCONN, 1000, 1200);
     BREAKS(NEM_RULE_CODE, 1);
     fault(NEM_CUT, 2, NEM_ALL, 900, 1300);      /* another process's */
-    fault(NEM_FLUSHALL, 0, NEM_ALL, 900, 1300); /* keeps nobody away */
+    fault(NEM_FLUSHALL, 0, NEM_ALL, 900, 1300); /* keeps no process away from the
+                                                   server */
     fault(NEM_CLOCK_BACK, 0, NEM_ALL, 900, 1300);
     fault(NEM_CLOCK_FORWARD, 0, NEM_ALL, 900, 1300);
     fault(NEM_CUT, 1, NEM_ALL, 1201, 1300);
@@ -148,7 +149,7 @@ START_TEST(a_timed_form_ends_100_ms_after_its_deadline)
 {
     timed(1000, 1500, 1600 + SLACK);
     timed(2000, 1999, 2000 + TIMEOUT + SLACK); /* already past */
-    timed(3000, 3002, 3000 + TIMEOUT + SLACK); /* perhaps */
+    timed(3000, 3002, 3000 + TIMEOUT + SLACK); /* perhaps already past */
     KEEPS(NEM_RULE_BOUND);
     timed(4000, 4500, 4601 + SLACK);
     timed(5000, 4999, 5001 + TIMEOUT + SLACK);
@@ -217,7 +218,7 @@ START_TEST(waiter_without_any_grant_is_starved)
 {
     invoke(11, 1000, NEM_LOCK, MUTEX);
     BREAKS(NEM_RULE_STARVED, 1);
-    forged.ended = at_ms(CALM + PATIENCE - 1); /* nobody had the time to see it */
+    forged.ended = at_ms(CALM + PATIENCE - 1); /* no call has had the time to see it */
     judge();
     ck_assert_uint_eq(verdict.violations[NEM_RULE_STARVED], 0);
     ck_assert_uint_eq(verdict.judged[NEM_RULE_STARVED], 0);
@@ -237,7 +238,7 @@ START_TEST(waiter_may_get_the_lock_later_when_the_machine_halts)
 }
 END_TEST
 
-/* As the driver has it, who gives it up that all come to rest. */
+/* As the driver records it when it gives up waiting for all processes to rest. */
 static double driver_ended, driver_given_up;
 
 static void driver_gives_up(void)
@@ -255,7 +256,7 @@ START_TEST(thread_waiting_since_the_faults_is_starved_by_the_time_of_the_driver)
     driver_gives_up();
     invoke(11, 1000, NEM_LOCK, MUTEX);
     BREAKS(NEM_RULE_STARVED, 1);
-    forged.given_up = 0; /* it is seen even so */
+    forged.given_up = 0; /* it is noticed even so */
     BREAKS(NEM_RULE_STARVED, 1);
 }
 END_TEST
@@ -313,7 +314,7 @@ START_TEST(a_call_that_was_given_up_is_hung)
 {
     all_rest_but_1_1();
     rests(12, ENDED);
-    event_lost(21, MUTEX, 1000); /* what tells events does not rest */
+    event_lost(21, MUTEX, 1000); /* the thread of the events does not rest */
     invoke(11, 1000, NEM_UNLOCK, FAIR);
     forged.given_up = at_ms(ENDED + 1000);
     BREAKS(NEM_RULE_HUNG, 1);
@@ -358,7 +359,7 @@ START_TEST(process_asked_to_end_must_end)
     restarts(1, 1200);
     rests(11, ENDED);
     KEEPS(NEM_RULE_HUNG);
-    last_fault()->amount = 1; /* and was killed */
+    last_fault()->amount = 1; /* the process was also killed */
     BREAKS(NEM_RULE_HUNG, 1);
     ck_assert_ptr_nonnull(strstr(forged_text(), "nemesis9: 1.1 (life 1): lock of"));
 }
@@ -460,7 +461,7 @@ START_TEST(a_waiter_that_died_may_be_left_in_the_queue)
     transaction(5000);
     queues(FAIR, "p1:1:1:f300", false);
     queues(RWLOCK, "p1:1:2:r300", true);
-    BREAKS(NEM_RULE_RESIDUE, 2); /* it lives */
+    BREAKS(NEM_RULE_RESIDUE, 2); /* that process lives */
     fault(NEM_KILL, 1, NEM_ALL, 5100, 5200);
     restarts(1, 5200);
     KEEPS(NEM_RULE_RESIDUE);

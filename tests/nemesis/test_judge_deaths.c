@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=alone tier=unit harness */
-/* The judge of the nemesis, with forged histories: the crash guard's burials. Process 1
- * is killed at 1200 while it holds the lock, 2 waits for it since 1100. */
+/* The judge of the nemesis, with forged histories: recoveries by the crash guard. Process
+ * 1 is killed at 1200 while it holds the lock; process 2 waits for it since 1100. */
 #include "forged.h"
 
 #include "suite.h"
@@ -25,7 +25,7 @@ static void all_have_guard(void)
         has_guard(p);
 }
 
-/* `holder` has it until its lease ends; `waiter` queues. */
+/* `holder` has the lock until its lease ends; `waiter` queues. */
 static void held_and_wanted(unsigned lock, const char *holder, const char *waiter)
 {
     transaction(TAKEN);
@@ -49,7 +49,7 @@ static void scene(void)
     killed();
 }
 
-/* p1 is buried, and what it had comes to `next`. */
+/* p1 is recovered, and its hold goes to `next`. */
 static void buried_at(double at, unsigned lock, const char *had, const char *next)
 {
     transaction(at);
@@ -58,7 +58,7 @@ static void buried_at(double at, unsigned lock, const char *had, const char *nex
     buries(lock, "p1");
 }
 
-/* ---- buried */
+/* ---- rule `buried` */
 
 START_TEST(what_a_killed_process_held_is_given_back_soon)
 {
@@ -70,7 +70,7 @@ START_TEST(what_a_killed_process_held_is_given_back_soon)
 }
 END_TEST
 
-/* The ledger's bounds in time are wider than a burial takes. */
+/* The ledger's bounds in time are wider than a recovery takes. */
 START_TEST(release_may_seem_to_precede_the_death)
 {
     scene();
@@ -116,7 +116,7 @@ START_TEST(retained_hold_of_a_dead_process_that_stays_is_a_violation)
 }
 END_TEST
 
-/* G12: of a request that came late, and of a hand-over that came before. */
+/* G12: by a late request, and by an earlier hand-over. */
 START_TEST(grant_to_a_dead_process_that_stays_is_a_violation)
 {
     all_have_guard();
@@ -201,7 +201,7 @@ START_TEST(lease_may_have_ended_before_the_recovery)
 }
 END_TEST
 
-/* Which of those who look takes the dead one's file is a matter of chance. */
+/* Chance decides which process takes the dead one's live file. */
 START_TEST(recovery_is_due_only_from_an_able_process)
 {
     static const int kinds[] = { NEM_STOP_SHORT, NEM_TERM,         NEM_CUT_ONE,
@@ -254,7 +254,7 @@ START_TEST(a_machine_that_stands_still_needs_longer)
 }
 END_TEST
 
-/* It notices that it did not run. */
+/* The process notices that it did not run. */
 START_TEST(stopped_process_is_no_machine_that_stands_still)
 {
     for (int p = 1; p < FORGED_PROCESSES; p++)
@@ -285,7 +285,7 @@ START_TEST(lost_data_excuses_what_stays)
 }
 END_TEST
 
-/* ---- dead */
+/* ---- rule dead */
 
 START_TEST(no_live_process_is_recovered)
 {
@@ -369,7 +369,7 @@ START_TEST(process_of_an_earlier_round_is_unknown)
 }
 END_TEST
 
-/* gNOOWNER: the dead one's hold had ended, and the next one's is released. */
+/* gNOOWNER: the dead one's hold had ended; the next one's must not be released. */
 START_TEST(recovery_takes_nothing_from_live_clients)
 {
     all_have_guard();
@@ -429,7 +429,7 @@ START_TEST(deleted_hold_was_not_taken)
 }
 END_TEST
 
-/* S1 finds by itself what a burial of the living leads to. */
+/* Rule S1 itself finds what the recovery of a living process leads to. */
 START_TEST(stopped_holder_may_believe_in_a_hold_of_the_next)
 {
     takes(11, MUTEX, A, TAKEN - 1, TAKEN + 1, LEASE_END - 15);
@@ -445,9 +445,10 @@ START_TEST(stopped_holder_may_believe_in_a_hold_of_the_next)
 }
 END_TEST
 
-/* ---- soon */
+/* ---- rule soon */
 
-/* p1 got it, and what came of it is told by the test; p2 got it when that was buried. */
+/* p1 had the lock; the test reports the end of its section. p2 got it when p1 was
+ * recovered. */
 static void robust_scene(unsigned lock, const char *had, const char *next, int code)
 {
     takes(11, lock, had, TAKEN - 1, TAKEN + 1, LEASE_END - 15);
@@ -531,7 +532,7 @@ START_TEST(earlier_report_may_be_repeated)
 }
 END_TEST
 
-/* By a grant that ended before it ran on. */
+/* By a grant that ended before the process ran on. */
 START_TEST(the_next_owner_may_have_got_it_later)
 {
     robust_scene(ROBUST, A, B, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=alone tier=unit harness */
-/* The judge of the nemesis, with forged histories: what excuses that a hold was broken,
- * and what does not. */
+/* The judge of the nemesis, with forged histories: what excuses a broken hold, and what
+ * does not. */
 #include "forged.h"
 
 #include "suite.h"
@@ -14,7 +14,7 @@
 #define READER "p1:1:3:r300"
 #define WRITER "p2:1:3:w300"
 
-/* The first was granted at 1000, the second at 1100, and that was known at 1102. */
+/* The first hold was granted at 1000, the second at 1100; the workers knew it at 1102. */
 static void overlapping_holds(void)
 {
     holds(11, MUTEX, A, 1000, 1200);
@@ -161,7 +161,7 @@ START_TEST(faults_that_a_lock_must_bear_excuse_nothing)
 }
 END_TEST
 
-/* As the driver has it: done in an instant, with a window of more than a lease. */
+/* As the driver does it: at once, with a window of more than a lease. */
 static void forward(double at)
 {
     fault(NEM_CLOCK_FORWARD, NEM_ALL, NEM_ALL, at, at + 2 * LEASE);
@@ -177,7 +177,7 @@ START_TEST(clock_that_goes_forward_excuses_the_threads_it_met)
 }
 END_TEST
 
-/* What its process kept, a thread takes after the server has lost it. */
+/* A thread takes a retained hold that the server has lost. */
 START_TEST(a_clock_that_goes_forward_excuses_what_is_taken_again)
 {
     transaction(1000);
@@ -197,7 +197,7 @@ START_TEST(a_clock_that_goes_forward_excuses_what_is_taken_again)
 }
 END_TEST
 
-/* The same of a reading that its process keeps, and a thread joins (K14). */
+/* The same for a retained read hold that a thread joins (K14). */
 START_TEST(a_clock_that_goes_forward_excuses_what_is_joined)
 {
     unsigned lock = _i ? RWLOCK : KEPT_RWLOCK;
@@ -212,7 +212,7 @@ START_TEST(a_clock_that_goes_forward_excuses_what_is_joined)
     unlocks(11, lock, READER, 1110, 1110.1, 1985, 0);
     BREAKS(NEM_RULE_EXCLUSION, 1);
     forward(1050);
-    if (_i) /* of one that is not kept, nobody can have taken it unasked */
+    if (_i) /* a lock that is not retained cannot be taken without a request */
         BREAKS(NEM_RULE_EXCLUSION, 1);
     else
         EXCUSES(NEM_RULE_EXCLUSION, 1);
@@ -241,7 +241,7 @@ END_TEST
 
 /* ---- unlock */
 
-/* Granted at 1001, asked for since 900; another got it at 1300. */
+/* Granted at 1001, requested since 900; another client got the lock at 1300. */
 static void broken_hold(void)
 {
     takes(11, MUTEX, A, 900, 1002, 1985);
@@ -317,7 +317,7 @@ END_TEST
 START_TEST(a_clock_that_goes_forward_ends_leases)
 {
     robbed();
-    forward(999 - 3); /* a grant of before it is on its way, but is the older one */
+    forward(999 - 3); /* an earlier grant is on its way, but it is the older one */
     BREAKS(NEM_RULE_OWNER, 1);
     forward(1200);
     EXCUSES(NEM_RULE_OWNER, 1);
@@ -341,12 +341,12 @@ START_TEST(in_a_strict_round_no_clock_ends_a_lease)
 }
 END_TEST
 
-/* ---- a machine that stands still; nobody may make it so */
+/* ---- a machine that stands still; no violation may look like that */
 
 START_TEST(workers_may_be_busy)
 {
     forged.cores = 2;
-    forged.cpu_ns = 2 * INT64_C(4000000000); /* of ENDED ms */
+    forged.cpu_ns = 2 * INT64_C(4000000000); /* in ENDED ms */
     KEEPS(NEM_RULE_SPINS);
 }
 END_TEST
@@ -358,7 +358,7 @@ START_TEST(workers_that_use_all_cores_spin)
     BREAKS(NEM_RULE_SPINS, 1);
     forged.cores = 3;
     KEEPS(NEM_RULE_SPINS);
-    forged.processes = 2; /* who cannot use more than two */
+    forged.processes = 2; /* two processes cannot use more than two */
     BREAKS(NEM_RULE_SPINS, 1);
     forged.processes = FORGED_PROCESSES;
     forged.cores = 0; /* not measured, or under a tool */
@@ -372,7 +372,7 @@ START_TEST(a_round_of_stalls_is_inconclusive)
 {
     forged.processes = 2; /* 0 and 1 */
     fault(NEM_STALL, NEM_ALL, NEM_ALL, 0, 3000);
-    fault(NEM_STALL, 0, NEM_ALL, 2500, 3400); /* which the driver saw in part */
+    fault(NEM_STALL, 0, NEM_ALL, 2500, 3400); /* the driver saw part of it */
     fault(NEM_STALL, 1, NEM_ALL, 3000, 3390);
     fault(NEM_STALL, 2, NEM_ALL, 3000, 9000); /* of no process */
     judge();
@@ -389,7 +389,7 @@ START_TEST(process_stopped_on_purpose_is_not_stalled)
 {
     forged.processes = 2;
     fault(NEM_STOP_LONG, 1, NEM_ALL, 1000, 9000);
-    fault(NEM_STALL, 1, NEM_ALL, 1001, 9020); /* as its pulse has it */
+    fault(NEM_STALL, 1, NEM_ALL, 1001, 9020); /* as its own pulse records it */
     judge();
     ck_assert_uint_eq(verdict.stalled_percent, 0);
     fault(NEM_STALL, 0, NEM_ALL, 1001, 9020);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=alone tier=unit harness */
-/* The judge of the nemesis, with forged histories: what nobody holds does not stay at the
- * server. */
+/* The judge of the nemesis, with forged histories: a hold that no thread has does not
+ * stay at the server. */
 #include "forged.h"
 
 #include "suite.h"
@@ -12,9 +12,9 @@
 #define READ_A "p1:1:3:r300"
 #define READ_A2 "p1:1:4:r300"
 
-/* The driver's own, where it matters how they compare. */
+/* The driver's own values, where their order matters. */
 enum {
-    DRIVER_PRESENCE = 600, /* and the lease of a grant */
+    DRIVER_PRESENCE = 600, /* also the lease of a grant */
     DRIVER_TIMEOUT = 500,
     DRIVER_SLACK = 400
 };
@@ -25,7 +25,7 @@ static void as_the_driver_does(void)
     forged.slack_ms = DRIVER_SLACK;
 }
 
-/* Granted to a call that gave up; the client is known by another hold. */
+/* Granted to a call that gave up; another hold makes the client known. */
 static void orphaned(double until, double lease_end)
 {
     invoke(11, 3000, NEM_TRYLOCK, MUTEX);
@@ -67,7 +67,7 @@ START_TEST(what_nobody_holds_does_not_stay_for_the_lease_of_a_grant)
 }
 END_TEST
 
-/* What a fault of 300 ms allows that begins with the unlock. */
+/* How long a fault of 300 ms that begins with the unlock allows it to stay. */
 enum { ALLOWED = SLACK + 2 * TIMEOUT + PRESENCE + 300 + ROOM };
 
 START_TEST(a_fault_of_its_link_gives_it_as_much_more_time)
@@ -95,7 +95,8 @@ END_TEST
 START_TEST(a_stepped_clock_excuses_and_does_not_hide_it)
 {
     orphaned(5000, 9000);
-    fault(NEM_CLOCK_BACK, NEM_ALL, NEM_ALL, 2990, 3000); /* done before the grant */
+    fault(NEM_CLOCK_BACK, NEM_ALL, NEM_ALL, 2990, 3000); /* it had its effect before the
+                                                            grant */
     BREAKS(NEM_RULE_HOLDS, 1);
     fault(NEM_CLOCK_BACK, NEM_ALL, NEM_ALL, 3500, 3510);
     EXCUSES(NEM_RULE_HOLDS, 1);
@@ -146,7 +147,7 @@ START_TEST(unlocked_hold_that_was_never_released_is_reported)
 }
 END_TEST
 
-/* A reader that shares a hold is given one of its own by an extend. */
+/* A reader that shares a hold gets its own by an extend. */
 static void read_on_alone(double left)
 {
     takes(11, RWLOCK, READ_A, 1000, 1002, 1985);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=alone tier=unit harness */
-/* The judge of the nemesis, with forged histories: whether a loss had to be, and whether
- * it stays one. */
+/* The judge of the nemesis, with forged histories: whether a loss was justified, and
+ * whether the hold stays lost. */
 #include "forged.h"
 
 #include "suite.h"
@@ -13,7 +13,7 @@
 #define READ_A2 "p1:1:4:r300"
 #define WRITE_A "p1:1:3:w300"
 
-/* The driver's own, where it matters how they compare. */
+/* The driver's own values, where their order matters. */
 enum { DRIVER_PRESENCE = 600, DRIVER_TIMEOUT = 500, DRIVER_SLACK = 400 };
 static void as_the_driver_does(void)
 {
@@ -274,7 +274,7 @@ START_TEST(a_grant_that_was_found_just_before_D_leaves_no_time)
 }
 END_TEST
 
-/* That of a grant by somebody else is shorter than a whole one. */
+/* The lease of a grant by another client is shorter than a whole one. */
 START_TEST(the_short_lease_of_a_grant_is_renewed_too)
 {
     as_the_driver_does();
@@ -313,7 +313,7 @@ START_TEST(lost_keys_and_a_stepped_clock_are_reasons_for_a_loss)
 }
 END_TEST
 
-/* ---- told: nothing more comes of what is lost */
+/* ---- told: a lost hold has no further effect */
 
 static const unsigned later_calls[] = { NEM_LOCK, NEM_EXTEND, NEM_DOWNGRADE,
                                         NEM_CONSISTENT, NEM_UNLOCK };
@@ -365,7 +365,7 @@ START_TEST(a_call_behind_D_does_not_succeed)
 }
 END_TEST
 
-/* ---- told: nor at the server */
+/* ---- told: nor has it at the server */
 
 enum { RENEWALS_END = TIMEOUT + SLACK + EXACT };
 
@@ -453,7 +453,7 @@ START_TEST(hold_that_both_readers_left_is_not_renewed)
 }
 END_TEST
 
-/* A reader that shares a hold is given one of its own by an extend. */
+/* A reader that shares a hold gets its own by an extend. */
 static void read_on_alone(double renewed)
 {
     takes(11, RWLOCK, READ_A, 1000, 1002, 1985);

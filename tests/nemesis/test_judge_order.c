@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=alone tier=unit harness */
-/* The judge of the nemesis, with forged ledgers: order, phases, hand-over in time. Each
- * waiter is judged by what befell its own process. */
+/* The judge of the nemesis, with forged ledgers: order, phases, prompt hand-over. A
+ * waiter is judged by the faults that hit its own process. */
 #include "forged.h"
 
 #include "suite.h"
@@ -35,7 +35,7 @@ static void queues_at(double at, unsigned lock, const char *id)
     queues(lock, id, strstr(id, ":r") != NULL);
 }
 
-/* Handed over by a release. */
+/* By a release that hands over. */
 static void hands_over(double at, unsigned lock, const char *from, const char *to)
 {
     transaction(at);
@@ -45,7 +45,7 @@ static void hands_over(double at, unsigned lock, const char *from, const char *t
 
 /* ---- order */
 
-/* C has it, A and B queue in this order. */
+/* C has the lock; A and B queue in this order. */
 static void two_wait(void)
 {
     all_present(FAIR);
@@ -78,7 +78,7 @@ END_TEST
 START_TEST(later_waiter_is_later_whatever_its_ticket)
 {
     two_wait();
-    transaction(1250); /* the clock went back */
+    transaction(1250); /* the clock was set back */
     entry(NEM_QUEUED, FAIR, "p4:1:1:f300", server_at(1000) * 1000);
     hands_over(1300, FAIR, C, "p4:1:1:f300");
     BREAKS(NEM_RULE_ORDER, 2);
@@ -127,7 +127,7 @@ START_TEST(a_live_waiter_is_not_dropped)
     leaves(FAIR, C, false);
     entry(NEM_UNQUEUED, FAIR, A, 0);
     grants(FAIR, B, 2300);
-    BREAKS(NEM_RULE_ORDER, 2);     /* it is dropped, and passed */
+    BREAKS(NEM_RULE_ORDER, 2);     /* it is dropped, and overtaken */
     entry(NEM_MARKED, FAIR, A, 0); /* it gave up */
     BREAKS(NEM_RULE_ORDER, 0);
 }
@@ -137,7 +137,7 @@ START_TEST(absent_waiter_may_be_overtaken)
 {
     two_wait();
     transaction(1250);
-    present(FAIR, "p1", 1300); /* and the script may be 0.9 ms later */
+    present(FAIR, "p1", 1300); /* the script may also be 0.9 ms later */
     hands_over(1300, FAIR, C, B);
     BREAKS(NEM_RULE_ORDER, 0);
     transaction(1260);
@@ -188,7 +188,8 @@ START_TEST(process_stopped_before_its_subscription_has_no_mailbox)
     grants(FAIR, B, 3000);
     fault(NEM_CLIENT_KILL_PUBSUB, 1, NEM_ALL, 1000, 1001);
     BREAKS(NEM_RULE_ORDER, 1);
-    fault(NEM_STOP_LONG, 1, NEM_ALL, 1002 + ROOM, 1500 + ROOM); /* it had */
+    fault(NEM_STOP_LONG, 1, NEM_ALL, 1002 + ROOM, 1500 + ROOM); /* it had done so
+                                                                   before */
     BREAKS(NEM_RULE_ORDER, 1);
     fault(NEM_STALL, 1, NEM_ALL, 990 + ROOM, 1010 + ROOM);
     BREAKS(NEM_RULE_ORDER, 0);
@@ -332,7 +333,7 @@ START_TEST(a_release_cannot_hand_over_to_the_dead)
     one_waits();
     transaction(1500);
     leaves(FAIR, C, true);
-    fault(NEM_STOP_LONG, 1, NEM_ALL, 1400, 1600); /* he is present and has a mailbox */
+    fault(NEM_STOP_LONG, 1, NEM_ALL, 1400, 1600); /* it is present and has a mailbox */
     BREAKS(NEM_RULE_PROMPT, 1);
     fault(NEM_STALL, 1, NEM_ALL, 1400, 1400 + TIMEOUT / 2 - 1);
     BREAKS(NEM_RULE_PROMPT, 1);
@@ -355,7 +356,7 @@ END_TEST
 START_TEST(a_key_that_was_deleted_hands_over_nothing)
 {
     one_waits();
-    loses(NEM_DELETE_LOCK, FAIR, "", 1500); /* it never came */
+    loses(NEM_DELETE_LOCK, FAIR, "", 1500); /* the key never appeared */
     transaction(1500);
     leaves(FAIR, C, true);
     transaction(1500 + POLL);
@@ -387,7 +388,7 @@ START_TEST(a_free_lock_that_nobody_gets_is_reported_at_the_end)
 }
 END_TEST
 
-/* A reads until 2000, and the key of the readers is deleted at 1200: N goes on. */
+/* A reads until 2000; the key of the readers is deleted at 1200, but N stays. */
 static void readers_are_deleted(void)
 {
     all_present(RWLOCK);
@@ -427,9 +428,9 @@ START_TEST(a_reading_whose_readers_were_deleted_is_freed)
 }
 END_TEST
 
-/* ---- reads: what a waiting writer waits for */
+/* ---- reads: for how long a writer waits */
 
-/* A reads from 1000; C waits to write since 1100. */
+/* A reads from 1000; C waits as a writer since 1100. */
 static void writer_waits(void)
 {
     all_present(RWLOCK);
@@ -527,7 +528,7 @@ START_TEST(a_second_reading_past_a_writer_is_not_right)
     loses(NEM_EVICT, FAIR, "rlock:{nemesis1}:rqueue", 1120); /* another lock's */
     BREAKS(NEM_RULE_READS, 1);
     loses(NEM_DELETE_COMPANION, RWLOCK, "rlock:{nemesis2}:rqueue",
-          1120); /* nobody knows what ended */
+          1120); /* it is unknown what ended */
     EXCUSES(NEM_RULE_READS, 1);
 }
 END_TEST
@@ -562,7 +563,7 @@ START_TEST(a_downgrade_begins_a_reading)
 }
 END_TEST
 
-/* ---- writes: what a waiting reader waits for */
+/* ---- writes: for how long a reader waits */
 
 static void reader_waits(void)
 {
@@ -586,7 +587,7 @@ START_TEST(a_reader_does_not_wait_for_two)
     hands_over(1200, RWLOCK, WRITE_A, WRITE_C);
     hands_over(1300, RWLOCK, WRITE_C, WRITE_D);
     BREAKS(NEM_RULE_WRITES, 1);
-    fault(NEM_STOP_SHORT, 2, NEM_ALL, 1210, 1350); /* he is there all the same */
+    fault(NEM_STOP_SHORT, 2, NEM_ALL, 1210, 1350); /* it is present all the same */
     BREAKS(NEM_RULE_WRITES, 1);
 }
 END_TEST

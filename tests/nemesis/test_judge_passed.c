@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=alone tier=unit harness */
-/* The judge of the nemesis, with forged histories: what threads of a process passed on
- * among themselves. */
+/* The judge of the nemesis, with forged histories: holds that threads of a process passed
+ * on among themselves. */
 #include "forged.h"
 
 #include "suite.h"
@@ -16,7 +16,7 @@
 
 enum { BUDGET = 10, BOUND = PRESENCE / 3 + BUDGET + SLACK };
 
-/* The server gives it to `id` at 1000, for as long as it is there, until `to`. */
+/* The server grants the lock to `id` at 1000, without an end of the lease, until `to`. */
 static void tenure(unsigned lock, const char *id, double to)
 {
     transaction(1000);
@@ -37,7 +37,7 @@ START_TEST(one_after_the_other_is_right)
     tenure(MUTEX, A, 1010);
     section(11, MUTEX, A, 1001, 1003);
     section(12, MUTEX, A, 1004, 1006);
-    section(11, MUTEX, A, 1006, 1009); /* it is over when the unlock is called */
+    section(11, MUTEX, A, 1006, 1009); /* the section is over when unlock is called */
     KEEPS(NEM_RULE_GRANT);
     KEEPS(NEM_RULE_PASSED);
     KEEPS(NEM_RULE_EXCLUSION);
@@ -106,8 +106,8 @@ START_TEST(each_section_of_a_hold_has_a_token_of_its_own)
 }
 END_TEST
 
-/* Since 1100 another process waits; a thread of this one gets it from one that unlocked
- * so long after. */
+/* Another process waits since 1100. A thread of this process gets the lock from one that
+ * unlocks `ms` later. */
 static void passed_on_after(double ms)
 {
     tenure(MUTEX, A, 1100 + ms + 10);
@@ -171,7 +171,7 @@ START_TEST(write_hold_that_is_not_retained_must_not_be_handed_off)
 }
 END_TEST
 
-/* What a process keeps to read is no lock to write. */
+/* A retained read hold is no write hold. */
 START_TEST(reading_handed_off_to_a_writer_is_a_violation)
 {
     tenure(KEPT_RWLOCK, WRITE_A, 1010);
@@ -191,7 +191,7 @@ START_TEST(simultaneous_reading_and_writing_of_a_hold_is_a_violation)
 }
 END_TEST
 
-/* _i: since 1100 a reader waits, and the message may have been lost (W25). */
+/* _i: a reader waits since 1100, and the message may have been lost (W25). */
 START_TEST(hand_off_past_a_waiter_is_a_violation)
 {
     double to = 1100 + BOUND - BUDGET + (_i ? 3 * EXACT : -EXACT);
@@ -207,8 +207,8 @@ START_TEST(hand_off_past_a_waiter_is_a_violation)
 }
 END_TEST
 
-/* Process 1 reads from 1000; process 2 waits to write since 1100, and is alive. A second
- * thread joins at `at`. */
+/* Process 1 reads from 1000; process 2 waits as a writer since 1100, and is alive. A
+ * second thread joins at `at`. */
 static void joins(unsigned lock, double at)
 {
     transaction(900);
@@ -229,7 +229,7 @@ START_TEST(reading_without_a_request_is_a_violation)
 }
 END_TEST
 
-/* _i: by then he must have been told, or have asked. */
+/* _i: by then the process must have got the message, or have asked. */
 START_TEST(reading_by_a_retained_hold_is_allowed_until_the_recall)
 {
     joins(KEPT_RWLOCK, 1100 + PRESENCE / 3 + SLACK + (_i ? 3 * EXACT : -EXACT));

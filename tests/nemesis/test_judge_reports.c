@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=alone tier=unit harness */
-/* The judge of the nemesis, with forged histories: a success is told before D, and an
- * event of a loss is told of a loss, once. */
+/* The judge of the nemesis, with forged histories: a success is reported before D, and an
+ * event of a loss reports a real loss, once. */
 #include "forged.h"
 
 #include "suite.h"
@@ -12,7 +12,7 @@
 #define A2 "p1:2:1:m300"
 #define READ_A "p1:1:3:r300"
 
-/* ---- a success */
+/* ---- success */
 
 START_TEST(a_success_may_be_as_late_as_D_and_slack)
 {
@@ -36,7 +36,7 @@ START_TEST(stopped_process_may_report_a_success_late)
 }
 END_TEST
 
-/* It cannot have looked at its clock before the stop. */
+/* The library cannot have read its clock before the stop. */
 START_TEST(what_was_granted_to_a_process_that_was_stopped_is_looked_at_behind_the_stop)
 {
     takes(11, MUTEX, A, 1000, 2700, 1985);
@@ -54,7 +54,7 @@ START_TEST(success_reported_after_the_lease_is_a_violation)
 }
 END_TEST
 
-/* ---- an event */
+/* ---- events */
 
 static void taken(void)
 {
@@ -69,7 +69,8 @@ START_TEST(an_event_of_a_loss_is_true)
     checks(11, MUTEX, A, 1990, 1985, 0);
     event_lost(11, MUTEX, 1986);
     KEEPS(NEM_RULE_LOSS);
-    ck_assert_uint_eq(verdict.judged[NEM_RULE_LOSS], 2); /* the look, and the event */
+    ck_assert_uint_eq(verdict.judged[NEM_RULE_LOSS], 2); /* the thread's look, and the
+                                                            event */
 }
 END_TEST
 
@@ -166,7 +167,7 @@ START_TEST(thread_killed_before_its_next_check_had_a_true_success)
 {
     taken();
     checks(11, MUTEX, A, 1400, 2385, 1);
-    event_lost(11, MUTEX, 1500); /* the server said so */
+    event_lost(11, MUTEX, 1500); /* as the server said */
     fault(NEM_KILL, 1, NEM_ALL, 1550, 1600);
     restarts(1, 1600);
     KEEPS(NEM_RULE_LOSS);

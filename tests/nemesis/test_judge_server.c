@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=alone tier=unit harness */
-/* The judge of the nemesis, with forged histories: what workers had, against what the
- * server did for them. */
+/* The judge of the nemesis, with forged histories: the workers' holds against the
+ * server's data. */
 #include "forged.h"
 
 #include "suite.h"
@@ -38,7 +38,7 @@ START_TEST(a_grant_over_which_the_clock_leapt_is_seen_nowhere)
 }
 END_TEST
 
-/* For as long as the lease: then nobody believes in it any more. */
+/* For as long as the lease: then no thread believes in the hold any more. */
 START_TEST(grant_by_a_server_that_stood_still_is_not_believed)
 {
     takes(21, MUTEX, B, 3000, 3984, 3985);
@@ -97,7 +97,7 @@ START_TEST(a_grant_that_was_over_before_the_call_is_none)
     transaction(999);
     leaves(RWLOCK, READ_A, true);
     takes(11, RWLOCK, READ_A, 1000, 1002, 1985);
-    KEEPS(NEM_RULE_GRANT); /* it may not have been over */
+    KEEPS(NEM_RULE_GRANT); /* the stop may not have been over */
     takes(12, RWLOCK, READ_A, 1001, 1002, 1985);
     BREAKS(NEM_RULE_GRANT, 1);
 }
@@ -147,7 +147,7 @@ static void believes(double end)
 
 START_TEST(D_is_not_later_than_the_lease)
 {
-    believes(2000 + 2 + EXACT); /* as far as one can know */
+    believes(2000 + 2 + EXACT); /* as exactly as it can be known */
     KEEPS(NEM_RULE_BELIEF);
 }
 END_TEST
@@ -171,7 +171,7 @@ START_TEST(D_rises_with_the_lease_not_before)
 }
 END_TEST
 
-/* A grant from which the server's clock is known, set by so much. */
+/* A grant from which the judge learns the server's clock, shifted by `step`. */
 static void clock_at(double at, int step)
 {
     transaction(at);
@@ -225,8 +225,8 @@ START_TEST(each_side_of_a_step_has_its_own_clock)
 {
     enum { STEP = 500 };
     fault(NEM_CLOCK_FORWARD, NEM_ALL, NEM_ALL, 900, 900 + 2 * LEASE);
-    last_fault()->took_us = 1000; /* and goes on as it does after that */
-    transaction(1001);            /* the server's clock is half a second on */
+    last_fault()->took_us = 1000; /* and then the clock goes on from there */
+    transaction(1001);            /* the server's clock is half a second further */
     struct nem_entry *e = grants(MUTEX, A, 2000 + STEP);
     e->value += STEP * 1000;
     takes(11, MUTEX, A, 1000, 1002, 1985);
@@ -353,7 +353,7 @@ START_TEST(a_hold_without_end_does_not_expire)
     transaction(2500);
     leaves(MUTEX, A, true);
     BREAKS(NEM_RULE_OWNER, 1);
-    BREAKS(NEM_RULE_BELIEF, 1); /* D was seen before the end was taken away */
+    BREAKS(NEM_RULE_BELIEF, 1); /* the thread saw D before the end was removed */
 }
 END_TEST
 
@@ -432,7 +432,7 @@ START_TEST(a_dead_process_renews_nothing)
 {
     dies_and_is_renewed(1501 + SLACK + EXACT);
     BREAKS(NEM_RULE_OWNER, 1);
-    fault(NEM_FREEZE, 1, NEM_ALL, 1300, 1550); /* it was kept in the link */
+    fault(NEM_FREEZE, 1, NEM_ALL, 1300, 1550); /* the link held the request back */
     KEEPS(NEM_RULE_OWNER);
 }
 END_TEST

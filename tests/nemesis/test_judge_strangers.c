@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=alone tier=unit harness */
-/* The judge of the nemesis, with forged histories: what strangers do who force locks,
- * forge messages or write to keys, and what an ACL refuses. */
+/* The judge of the nemesis, with forged histories: strangers who force locks, forge
+ * messages or write to keys, and requests that an ACL refuses. */
 #include "forged.h"
 
 #include "suite.h"
@@ -11,7 +11,7 @@
 #define B "p2:1:1:m300"
 #define NOBODYS "p1:" NEM_FORGED_THREAD ":1234:m300"
 
-/* ---- force: A has it from 1000 on, and loses it at 1100 to B */
+/* ---- force: A has the lock from 1000 on, and B takes it by force at 1100 */
 
 static void is_forced(double at)
 {
@@ -46,7 +46,7 @@ START_TEST(a_force_of_another_lock_or_time_is_none)
 }
 END_TEST
 
-/* That of the step, which is about no lock. */
+/* The record of the step, which concerns no lock. */
 START_TEST(a_while_of_forces_is_no_force)
 {
     taken_and_lost(1050);
@@ -90,7 +90,8 @@ START_TEST(long_belief_of_a_force_victim_is_a_violation)
 }
 END_TEST
 
-/* The next had been granted it before, too, and was robbed of that before it entered. */
+/* The next owner had been granted the lock before, too, and lost that grant by force
+ * before it entered. */
 START_TEST(the_next_may_have_been_robbed_of_a_grant_before)
 {
     transaction(900);
@@ -109,7 +110,8 @@ START_TEST(the_next_may_have_been_robbed_of_a_grant_before)
 }
 END_TEST
 
-/* Before it was entered; then it is asked for by the same id. */
+/* Taken by force before it was entered; then the waiter requests again with the same
+ * id. */
 START_TEST(victim_of_a_forced_grant_may_believe_in_the_next)
 {
     takes(11, MUTEX, A, 999, 1201, 2085);
@@ -305,7 +307,8 @@ START_TEST(while_an_ACL_refuses_calls_say_so)
 }
 END_TEST
 
-/* Nothing tells whom another thread of the process asks for whether the lock is busy. */
+/* If another thread requests for the process, this one does not learn whether the lock is
+ * busy. */
 START_TEST(while_an_ACL_refuses_polls_a_deadline_may_be_ENOTCONN)
 {
     invoke(11, 1000, NEM_TIMEDLOCK, MUTEX)->deadline = at_ms(1300);
@@ -324,7 +327,7 @@ START_TEST(when_the_right_is_back_nothing_is_refused)
 }
 END_TEST
 
-/* Whoever gives up leaves a marker, which the ACL may refuse. */
+/* A waiter that gives up leaves a marker, which the ACL may refuse. */
 START_TEST(while_an_ACL_refuses_a_waiter_may_leave_without_a_marker)
 {
     transaction(900);
@@ -360,7 +363,7 @@ START_TEST(refused_cancel_leaves_a_waiter_without_a_thread)
 }
 END_TEST
 
-/* What it holds is no time that others starve. */
+/* The time of its hold does not count as time for which others starve. */
 START_TEST(waiter_behind_one_without_a_thread_may_wait_longer)
 {
     fault(NEM_ACL, NEM_ALL, NEM_ALL, CALM - 400, CALM - 300);

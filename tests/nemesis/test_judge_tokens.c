@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=alone tier=unit harness */
 /* The judge of the nemesis, with forged histories: fencing tokens, in the order of the
- * server's grants, and as workers were told them. */
+ * server's grants, and as the workers got them. */
 #include "forged.h"
 
 #include "suite.h"
@@ -64,7 +64,7 @@ static void goes_back(double at)
     last_fault()->took_us = 1;
 }
 
-enum { STEP_US = 1000 }; /* of goes_back */
+enum { STEP_US = 1000 }; /* the step of goes_back */
 
 START_TEST(lost_data_alone_excuses_no_token)
 {
@@ -103,7 +103,7 @@ START_TEST(clock_step_after_a_loss_excuses_no_more_than_its_size)
 }
 END_TEST
 
-/* The driver waits until it has caught up before it loses anything. */
+/* The driver waits until the clock has caught up before it loses any data. */
 START_TEST(a_clock_that_went_back_before_the_loss_excuses_none)
 {
     granted_twice(70 + STEP_US, 70);
@@ -207,14 +207,14 @@ START_TEST(downgrade_with_another_token_is_a_violation)
 }
 END_TEST
 
-/* The counter goes from `before` to `last`: what is between was drawn. */
+/* The counter goes from `before` to `last`: all tokens between were drawn. */
 static void draws(unsigned lock, double at, uint64_t before, uint64_t last)
 {
     transaction(at);
     entry(NEM_TOKEN, lock, "", last)->token = before;
 }
 
-/* ---- a lock to write that is kept: each section has a token of its own (H11) */
+/* ---- a retained write lock: each section has its own token (H11) */
 
 static void downgraded_after_sections(uint64_t token)
 {
@@ -248,7 +248,7 @@ START_TEST(the_next_grant_is_behind_all_that_was_drawn)
 }
 END_TEST
 
-/* Which is that of the section that goes on, not of one before. */
+/* It is the token of the section that goes on, not of an earlier one. */
 START_TEST(drawn_token_belongs_to_its_section)
 {
     takes(13, KEPT_FENCED_RWLOCK, "p1:1:1:W300", 999, 1001, 5000)->token = 5000;
@@ -304,7 +304,7 @@ START_TEST(worker_without_a_token_is_a_violation)
 }
 END_TEST
 
-/* ---- a mutex is granted one token; renewals draw blocks behind it (H11) */
+/* ---- a mutex is granted one token; renewals draw blocks after it (H11) */
 
 static void tenure_with(const char *id, double from, double to, uint64_t first)
 {
@@ -314,7 +314,8 @@ static void tenure_with(const char *id, double from, double to, uint64_t first)
     leaves(FENCED, id, true);
 }
 
-/* Drawn while the first one holds it; by the script that grants, which says it, too. */
+/* Drawn while the first owner holds the lock; or by the granting script, which returns
+ * it, too. */
 START_TEST(the_next_grant_is_behind_the_blocks)
 {
     transaction(1000);
@@ -366,7 +367,7 @@ START_TEST(section_may_have_a_token_drawn_meanwhile)
 }
 END_TEST
 
-/* The counter goes on by more than a block where the lock was at rest. */
+/* The counter goes on by more than a block when the lock was unused. */
 START_TEST(of_which_there_are_a_thousand_at_most)
 {
     tenure_with(MUTEX_1, 1000, 1200, 5000);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=alone tier=unit harness */
-/* The judge of the nemesis, with forged ledgers: what becomes of single waiters, who is
- * nobody's, and readers that enter a reading of their process. */
+/* The judge of the nemesis, with forged ledgers: single waiters, ids of no process, and
+ * readers that enter a reading of their process. */
 #include "forged.h"
 
 #include "suite.h"
@@ -25,7 +25,7 @@ static void all_present(unsigned lock)
         present(lock, clients[i], ENDED);
 }
 
-/* `holder` has it, `waiter` queues. */
+/* `holder` has the lock; `waiter` queues. */
 static void one_waits(unsigned lock, const char *holder, const char *waiter)
 {
     all_present(lock);
@@ -50,7 +50,7 @@ START_TEST(a_waiter_of_any_type_is_not_dropped)
         transaction(1200);
         entry(NEM_UNQUEUED, locks[i], waiters[i], 0)->reading = i == 3;
         BREAKS(NEM_RULE_ORDER, i + 1);
-        transaction(1300); /* it comes back with a new ticket, which changes nothing */
+        transaction(1300); /* it queues again with a new ticket, which changes nothing */
         queues(locks[i], waiters[i], i == 3);
         BREAKS(NEM_RULE_ORDER, i + 1);
     }
@@ -106,7 +106,8 @@ START_TEST(absent_waiter_is_dropped)
     entry(NEM_UNQUEUED, MUTEX, A, 0);
     BREAKS(NEM_RULE_ORDER, 0);
     transaction(1160);
-    present(MUTEX, "p1", 1203); /* the server's clock is known to a ms each way */
+    present(MUTEX, "p1", 1203); /* the server's clock is known to 1 ms in each
+                                   direction */
     BREAKS(NEM_RULE_ORDER, 1);
 }
 END_TEST
@@ -116,7 +117,8 @@ START_TEST(a_queue_that_was_lost_dropped_nobody)
     one_waits(MUTEX, C, A);
     transaction(1200);
     entry(NEM_UNQUEUED, MUTEX, A, 0);
-    loses(NEM_DELETE_COMPANION, FAIR, "rlock:{nemesis1}:queue", 1199); /* of another */
+    loses(NEM_DELETE_COMPANION, FAIR, "rlock:{nemesis1}:queue", 1199); /* of another
+                                                                          lock */
     fault(NEM_FLUSHALL, 0, NEM_ALL, 1150, 1198);
     BREAKS(NEM_RULE_ORDER, 1);
     loses(NEM_DELETE_COMPANION, MUTEX, "rlock:{nemesis9}:queue", 1199);
@@ -124,9 +126,9 @@ START_TEST(a_queue_that_was_lost_dropped_nobody)
 }
 END_TEST
 
-/* ---- prompt: the dead are skipped */
+/* ---- prompt: dead waiters are skipped */
 
-/* A, whose presence ends at `until`, is granted the lock at 1200. */
+/* The lock is granted to A at 1200; A's presence ends at `until`. */
 static void grants_to(unsigned lock, const char *holder, const char *waiter, double until)
 {
     one_waits(lock, holder, waiter);
@@ -158,8 +160,8 @@ START_TEST(a_reader_that_is_not_present_is_not_let_in)
     present(RWLOCK, "p1", 1199);
     transaction(1200);
     reads(RWLOCK, READ_A, 1500, false);
-    KEEPS(NEM_RULE_PROMPT); /* the reading's `since` is older: the clock is not known so
-                               well */
+    KEEPS(NEM_RULE_PROMPT); /* the reading's `since` is older: the clock is not known that
+                               exactly */
     present(RWLOCK, "p1", 1000);
     transaction(1102);
     present(RWLOCK, "p1", 1197);
@@ -229,7 +231,7 @@ START_TEST(a_mutex_with_a_short_lease_may_have_been_taken)
 }
 END_TEST
 
-/* Who keeps takes it for the TTL of a grant (K2). */
+/* A process that retains a mutex takes it for the TTL of a grant (K2). */
 START_TEST(retained_mutex_may_have_been_acquired)
 {
     grants_to(KEPT, C, A, 1199);
@@ -255,17 +257,17 @@ START_TEST(client_unknown_to_the_ledger_gets_no_grant)
     transaction(1200);
     reads(RWLOCK, READ_A, 2000, true);
     KEEPS(NEM_RULE_OWNER);
-    holds(11, MUTEX, "p9:1:1:m300", 1200, 1300); /* though somebody says that it is he */
+    holds(11, MUTEX, "p9:1:1:m300", 1200, 1300); /* although a thread reports that hold */
     transaction(1300);
     reads(RWLOCK, "p9:1:1:r300", 2000, false);
     BREAKS(NEM_RULE_OWNER, 2);
 }
 END_TEST
 
-/* ---- reads: who enters a reading of his process */
+/* ---- reads: readers that enter a reading of their process */
 
-/* Thread 1 of process 1 reads from 1000, thread 2 enters between 1200 and 1210; C waits
- * to write since 1100. */
+/* Thread 1 of process 1 reads from 1000; thread 2 enters between 1200 and 1210; C waits
+ * as a writer since 1100. */
 static void enters(void)
 {
     one_waits(RWLOCK, READ_A, WRITE_C);
@@ -326,7 +328,7 @@ END_TEST
 START_TEST(threads_waiting_when_a_grant_is_read_enter_together)
 {
     one_waits(RWLOCK, READ_A, WRITE_C);
-    takes(11, RWLOCK, READ_A, 998, 1205, 1985); /* the grant was long under way */
+    takes(11, RWLOCK, READ_A, 998, 1205, 1985); /* the grant took long to arrive */
     takes(12, RWLOCK, READ_A, 1200, 1210, 1985);
     judge();
     ck_assert_uint_eq(verdict.violations[NEM_RULE_READS], 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=own harness */
-/* The ledger, read from a server's append-only files: what the scripts did, in order and
- * in time, and files that a killed server leaves. */
+/* The ledger, read from a server's append-only files: the effects of the scripts, in
+ * order and in time, and files that a killed server leaves. */
 #include "ledger.h"
 #include "marks.h"
 
@@ -41,7 +41,7 @@ static void run_shell(const char *format, ...)
     ck_assert_int_eq(system(command), 0);
 }
 
-/* Unchecked: a test that fails leaves nothing. */
+/* Unchecked: so that nothing is left after a failed test. */
 static void open_base(void)
 {
     memcpy(base + sizeof(base) - sizeof("XXXXXX"), "XXXXXX", sizeof("XXXXXX"));
@@ -131,7 +131,7 @@ static void read_ledger(void)
     ck_assert(nem_ledger_read(&ledger, dir));
 }
 
-/* ---- looks */
+/* ---- searches */
 
 /* The n-th entry of a kind about an id, or NULL. */
 static const struct nem_entry *find(enum nem_change change, const char *id, int nth)
@@ -154,7 +154,7 @@ static const struct nem_entry *one(enum nem_change change, const char *id)
 
 #define NONE(change, id) ck_assert_ptr_null(find((change), (id), 0))
 
-/* ---- what the scripts did */
+/* ---- the effects of the scripts */
 
 START_TEST(a_grant_has_its_lease_and_when_it_was)
 {
@@ -178,7 +178,7 @@ START_TEST(a_release_without_waiters_frees_the_lock)
 {
     SAYS(acquire(WRITE_A), "held");
     SAYS(release(WRITE_A), "released");
-    SAYS(cancel(WRITE_B), "removed"); /* it is free already */
+    SAYS(cancel(WRITE_B), "removed"); /* the lock is free already */
     archive(0);
     read_ledger();
     ck_assert_uint_eq(one(NEM_LEFT, WRITE_A)->transaction,
@@ -209,7 +209,7 @@ START_TEST(a_grant_that_nobody_heard_is_none)
     SAYS(acquire(WRITE_A), "held");
     SAYS(acquire(WRITE_C), "queued"); /* has no mailbox */
     struct test_redis *before = redis;
-    redis = limited_user(); /* nor may the script ask for it */
+    redis = limited_user(); /* and the script cannot ask for it */
     test_redis_close(before);
     SAYS(release(WRITE_A), "released");
     archive(0);
@@ -241,7 +241,7 @@ START_TEST(readers_have_leases_of_their_own)
     archive(0);
     read_ledger();
     ck_assert_uint_gt(one(NEM_READ, READ_A)->value, 0);
-    ck_assert_uint_eq(one(NEM_READ, READ_B)->value, 0); /* joins */
+    ck_assert_uint_eq(one(NEM_READ, READ_B)->value, 0); /* it joins */
     ck_assert_ptr_nonnull(find(NEM_LEASE, READ_A, 1));
     one(NEM_LEASE, READ_B);
     ck_assert_uint_lt(one(NEM_LEFT, READ_A)->transaction,
@@ -280,7 +280,7 @@ START_TEST(a_cancel_marks_and_leaves_the_queue)
 }
 END_TEST
 
-/* G11, G12: all in one transaction. */
+/* G11, G12: all effects are in one transaction. */
 START_TEST(recovery_is_recognized_by_the_marker_of_a_client)
 {
     SAYS(acquire(WRITE_A), "held");
@@ -324,7 +324,7 @@ START_TEST(keys_without_TTL_are_reported_once)
     test_redis_do(redis, "PERSIST", BYHAND_LOCK);
     SAYS(acquire(WRITE_B), "queued");
     test_redis_do(redis, "PERSIST", QUEUE);
-    test_redis_do(redis, "ZADD", CANCELLED, "1", "x"); /* never had one */
+    test_redis_do(redis, "ZADD", CANCELLED, "1", "x"); /* the key never had a TTL */
     archive(0);
     read_ledger();
     one(NEM_FORCED_TTL, "cancelled");
@@ -460,7 +460,7 @@ static void write_file(const char *name, const char *text)
     fclose(file);
 }
 
-/* An epoch of one file, as Redis 6 has it. */
+/* An epoch of one file, as Redis 6 writes it. */
 static void write_epoch(const char *text)
 {
     run_shell("mkdir -p %s/aof.0", dir);
@@ -496,7 +496,8 @@ START_TEST(one_file_is_an_epoch_too)
 }
 END_TEST
 
-/* Its first grant was not heard of and ended before the request was repeated. */
+/* The reply to its first grant was lost, and the grant ended before the request was
+ * repeated. */
 START_TEST(holder_that_is_granted_again_had_left)
 {
     write_epoch(SELECT TAKE("a") MULTI DELETE HSET_SINCE("a", "6") EXPIRE EXEC);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=alone harness */
-/* The nemesis's faults of the server's clock and data, and the marks in its files. */
+/* The nemesis's faults of the server's clock and data, and the marks in the server's
+ * files. */
 #include "nemesis/marks.h"
 
 #include "faultscene.h"
@@ -14,7 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* ---- its clock */
+/* ---- the server's clock */
 
 static int64_t server_time_ms(void)
 {
@@ -80,7 +81,7 @@ START_TEST(data_is_lost_only_when_the_clock_has_caught_up)
 }
 END_TEST
 
-/* ---- its data */
+/* ---- the server's data */
 
 START_TEST(flushall_loses_all_within_the_epoch)
 {
@@ -92,7 +93,7 @@ START_TEST(flushall_loses_all_within_the_epoch)
 }
 END_TEST
 
-/* More often than so. */
+/* Whether the step has looked more than this many times. */
 static bool has_looked(void *arg)
 {
     return test_redis_calls(fs_redis, "del") > *(const long long *)arg;
@@ -113,9 +114,10 @@ static void deletes(struct nem_step *step, const char *key)
     int64_t looked = fs_now();
     looks = test_redis_calls(fs_redis, "del") + 1;
     ck_assert(test_wait_until(has_looked, &looks, FS_SOON_MS));
-    test_redis_do(fs_redis, "SET", key, "v"); /* is waited for */
+    test_redis_do(fs_redis, "SET", key, "v"); /* the step waits for it */
     fs_finish();
-    ck_assert_int_gt(fs_records[0].begin, looked); /* the looks are not part of it */
+    ck_assert_int_gt(fs_records[0].begin, looked); /* the time of the looks is no part of
+                                                      the fault */
     ck_assert_uint_eq(fs_record_count, 1);
     ck_assert_uint_eq(fs_records[0].lock, 1);
     ck_assert_str_eq(fs_records[0].what, key);
@@ -184,7 +186,7 @@ START_TEST(eviction_names_each_key_that_is_gone)
         snprintf(key, sizeof(key), i % 2 ? "nemesis%d" : "rlock:{nemesis%d}:queue", i);
         ck_assert_int_eq(test_redis_exists(fs_redis, key), !is_recorded(key));
         snprintf(key, sizeof(key), "redisson_lock_token:{nemesis%d}", i);
-        ck_assert(test_redis_exists(fs_redis, key)); /* it has no TTL */
+        ck_assert(test_redis_exists(fs_redis, key)); /* the key has no TTL */
     }
     for (size_t i = 0; i < fs_record_count; i++) {
         const char *at = strstr(fs_records[i].what, "nemesis");
@@ -257,7 +259,7 @@ START_TEST(mark_is_in_the_file_between_what_was_sent_before_and_after)
         nem_marks_start(nem_faults_server(fs_faults), fs_dir, FS_SOON_MS);
     ck_assert(test_wait_until(has_marks, &wanted, FS_SOON_MS));
     test_redis_do(fs_redis, "SET", "after", "v");
-    nem_marks_stop(m); /* does not wait for the next */
+    nem_marks_stop(m); /* does not wait for the next mark */
     ck_assert_uint_eq(read_marks(&mark, 1), 1);
     ck_assert_uint_eq(mark.n, 1);
     ck_assert_int_lt(mark.answered, INT64_MAX);

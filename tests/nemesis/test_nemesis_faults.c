@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=alone harness */
-/* The nemesis's faults of processes and of the server, and plans of many. */
+/* The nemesis's faults of processes and of the server, and plans with many of them. */
 #include "faultscene.h"
 
 #include "suite.h"
@@ -17,9 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BUSY_MAX_MS = 4000 }; /* the server's own patience is 5 s */
+enum { BUSY_MAX_MS = 4000 }; /* the server itself waits for 5 s */
 
-/* ---- what the server is told */
+/* ---- commands to the server */
 
 START_TEST(client_kill_spares_subscribers)
 {
@@ -75,7 +75,7 @@ START_TEST(client_pause_may_hold_writes_only_up)
     const redisReply *reply;
     bool passed = false;
     fs_begin(&step);
-    do { /* until one is held up */
+    do { /* until a command is delayed */
         test_redis_send(fs_neighbour, "INCR", "k");
         reply = test_redis_recv(fs_neighbour, FS_LOOK_MS);
     } while (reply && !fs_is_over());
@@ -91,7 +91,7 @@ START_TEST(client_pause_may_hold_writes_only_up)
 }
 END_TEST
 
-/* Repeats a command until its answer is an error that begins so. */
+/* Repeats a command until its reply is an error with this begin. */
 static bool refused_with(struct test_redis *r, const char *error,
                          const char *const argv[])
 {
@@ -198,7 +198,7 @@ END_TEST
 /* ---- processes */
 
 static struct {
-    char text[512]; /* what was done, a letter and a process each */
+    char text[512]; /* the actions, a letter and a process each */
     int64_t at[64];
     unsigned count, asked;
 } done;
@@ -326,7 +326,7 @@ START_TEST(process_that_does_not_end_is_killed_and_recorded_so)
 }
 END_TEST
 
-/* In a process of its own, which it aborts. */
+/* Runs in another process, which it aborts. */
 static void run_into_the_bound(const char *dir)
 {
     enum { SOON_MS = 50 };
@@ -336,7 +336,7 @@ static void run_into_the_bound(const char *dir)
     snprintf(path, sizeof(path), "%s/stderr", dir);
     if (!freopen(path, "we", stderr))
         _exit(EXIT_FAILURE);
-    setvbuf(stderr, NULL, _IONBF, 0); /* it is to abort */
+    setvbuf(stderr, NULL, _IONBF, 0); /* the process is going to abort */
     setrlimit(RLIMIT_CORE, &(const struct rlimit){ 0 });
     struct nem_faults *f = nem_faults_start(dir, 1, NULL);
     nem_faults_bounds(f, test_ms(FS_SOON_MS), SOON_MS);
@@ -367,7 +367,7 @@ START_TEST(step_that_does_not_end_ends_the_run_with_its_name)
 }
 END_TEST
 
-/* ---- for people */
+/* ---- output for readers */
 
 START_TEST(keys_of_the_server_are_reported_with_their_values)
 {
@@ -393,7 +393,8 @@ END_TEST
 
 /* ---- plans */
 
-/* Of what is killed or stopped minus what runs again; atomic for nobody: one thread. */
+/* processes that were killed or stopped, minus those that run again; one thread uses
+ * it */
 static int lives;
 
 static void count_down(void *arg, unsigned process)
@@ -467,7 +468,7 @@ START_TEST(plan_of_all_kinds_leaves_everything_running)
     ck_assert_int_eq(lives, 0);
     fs_reconnect();
     ck_assert(fs_answers(fs_client) && fs_answers(fs_redis));
-    /* a server of 32 bits that was started anew gives itself 3 GiB */
+    /* a restarted 32-bit server sets 3 GiB itself */
     long long most = test_redis_info(fs_redis, "maxmemory");
     ck_assert(most == 0 || most == 3LL << 30);
     nem_plan_free(&plan);
@@ -505,7 +506,7 @@ static void add_plans(Suite *suite)
     tcase_add_test(tc, steps_that_clash_wait_and_others_do_not);
     tcase_add_test(tc, plan_of_all_kinds_leaves_everything_running);
     suite_add_tcase(suite, tc);
-    tc = tcase_create("bounds"); /* without a scene */
+    tc = tcase_create("bounds"); /* without the scene */
     tcase_add_test(tc, step_that_does_not_end_ends_the_run_with_its_name);
     suite_add_tcase(suite, tc);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=alone harness */
-/* The nemesis's kills that choose their moment: of processes that kill themselves, and of
- * whoever is about to bury another. */
+/* The nemesis's kills at chosen moments: processes that kill themselves, and the process
+ * that is about to recover another one. */
 #include "faultscene.h"
 
 #include "suite.h"
@@ -9,11 +9,11 @@
 #include <check.h>
 #include <stdio.h>
 
-/* In every request about a process's client, and in nothing else. */
+/* A text in every request about a process's client, and in no other. */
 #define CLIENT "a-client-that-died"
 
 static struct {
-    char text[64]; /* what was done, a letter and a process each */
+    char text[64]; /* the actions, a letter and a process each */
     int64_t at[16];
     unsigned count; /* atomic */
     unsigned asked;
@@ -90,7 +90,7 @@ static const struct nem_workers workers_of_old = {
     .restart = do_restart,
 };
 
-/* ---- by themselves */
+/* ---- processes that kill themselves */
 
 static void fall(const struct nem_workers *who, const char *text, unsigned hits)
 {
@@ -103,7 +103,7 @@ static void fall(const struct nem_workers *who, const char *text, unsigned hits)
     ck_assert_uint_eq(fs_records[0].hits, hits);
     int64_t dead = fs_records[0].begin + INT64_C(1000) * fs_records[0].took_us;
     ck_assert_int_gt(dead, done.at[0]);
-    ck_assert_int_lt(dead - 1000, fs_records[0].end); /* of us, rounded up */
+    ck_assert_int_lt(dead - 1000, fs_records[0].end); /* took_us is in us, rounded up */
 }
 
 START_TEST(process_that_kills_itself_is_restarted_at_the_end)
@@ -124,11 +124,11 @@ START_TEST(process_that_cannot_kill_itself_is_killed)
 }
 END_TEST
 
-/* ---- while they bury */
+/* ---- kills during a recovery */
 
 static struct nem_step step;
 
-/* Process 0 is killed; process 1 asks for something that is about it. */
+/* Process 0 is killed; process 1 sends a request about it. */
 static void kill_burier(int64_t amount)
 {
     unsigned one = 1, two = 2;
@@ -194,7 +194,7 @@ START_TEST(kill_of_a_recovering_process_is_a_plain_kill_without_recovery)
 }
 END_TEST
 
-/* Another fault has it: it is not killed as well, and what it asked for is done. */
+/* Another fault affects it: it is not killed as well, and its request is executed. */
 START_TEST(stopped_process_is_not_killed_as_the_recovering_one)
 {
     struct nem_step steps[2] = { fs_step(NEM_KILL, 2L * FS_WINDOW_MS, 0),

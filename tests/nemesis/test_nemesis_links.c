@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=alone harness */
 /* The nemesis's faults of links, each seen by plain connections through the URLs that its
- * workers get. What is judged by time is judged against the fault's own record. */
+ * workers get. Times are judged against the fault's own record. */
 #include "faultscene.h"
 
 #include "suite.h"
@@ -14,7 +14,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* The client's connection was closed, the neighbour's was not, and it may return. */
+/* The client's connection was closed, the neighbour's was not, and the client may connect
+ * again. */
 static void check_closed(void)
 {
     ck_assert_ptr_null(test_redis_recv(fs_client, FS_SOON_MS));
@@ -45,7 +46,7 @@ START_TEST(cut_one_closes_the_connection_that_it_counts)
     struct nem_step step = fs_step(NEM_CUT_ONE, 0, 0);
     struct test_redis *second = fs_connect_as(0);
     test_redis_do(second, "PING");
-    step.connection = 4; /* of 2: the older */
+    step.connection = 4; /* of 2 connections: the older one */
     fs_run_through(&step);
     ck_assert(fs_answers(second));
     test_redis_close(second);
@@ -77,7 +78,7 @@ END_TEST
 
 /* ---- links: one connection */
 
-/* Asks on a connection while a plan runs, and when. */
+/* Sends requests on a connection while a plan runs, and records the times. */
 struct asking {
     struct test_redis *redis;
     size_t count;
@@ -104,8 +105,8 @@ static void *ask_meanwhile(void *arg)
     return NULL;
 }
 
-/* How many that lay within the fault, before it began to end, were answered within `ms`.
- */
+/* How many of the requests sent within the fault, before it began to end, were answered
+ * within `ms`. */
 static unsigned answered_within(const struct asking *a, const struct nem_step *step,
                                 long ms)
 {
@@ -120,14 +121,15 @@ static unsigned answered_within(const struct asking *a, const struct nem_step *s
 static const struct {
     enum nem_kind kind;
     int64_t amount;
-    long slow_ms; /* by how much an answer is late, at least; 0: the connection ends */
+    long slow_ms; /* a reply is late by at least this time; 0: the connection ends */
 } of_one[] = {
     { NEM_CUT_ONE, 0, 0 },      { NEM_RESET, 0, 0 },       { NEM_FREEZE, 0, 150 },
     { NEM_DELAY, 20, 40 },      { NEM_DRIP, 5, 50 },       { NEM_LOSE_REQUESTS, 0, 0 },
     { NEM_LOSE_REPLIES, 0, 0 }, { NEM_CUT_REPLIES, 3, 0 }, { NEM_HALF_CLOSE, 1, 0 },
 };
 
-/* The client's is met; another of the same process is asked in a thread. */
+/* The fault affects the client's connection; a thread uses another one of the same
+ * process. */
 static void meet_one(struct nem_step *step, long slow_ms)
 {
     enum { QUICK = 5 };
@@ -148,7 +150,8 @@ static void meet_one(struct nem_step *step, long slow_ms)
     fs_finish();
     fs_check_record(step);
     ck_assert_int_ge(longest, slow_ms);
-    /* the fault is recorded a moment before it begins: one or two are always quick */
+    /* the fault is recorded a moment before it begins: one or two replies are always
+     * quick */
     if (step->length_ms > 0)
         ck_assert_uint_ge(
             answered_within(&asking, step, slow_ms > 0 ? slow_ms : FS_SOON_MS), QUICK);
@@ -161,11 +164,12 @@ START_TEST(fault_of_one_connection_spares_the_others_of_the_link)
     struct nem_step step =
         fs_step(of_one[_i].kind, of_one[_i].kind <= NEM_RESET ? 0 : FS_WINDOW_MS,
                 of_one[_i].amount);
-    step.connection = 2; /* behind the newest */
+    step.connection = 2; /* the one before the newest */
     ck_assert(nem_kind_of_one(step.kind));
     meet_one(&step, of_one[_i].slow_ms);
     ck_assert_uint_gt(fs_records[0].connection, 0);
-    if (step.kind != NEM_LOSE_REPLIES) /* the test's own may not have been answered */
+    if (step.kind != NEM_LOSE_REPLIES) /* the reply to the test's own request may be
+                                          lost */
         ck_assert_uint_gt(fs_records[0].hits, 0);
     if (of_one[_i].slow_ms > 0) {
         ck_assert(fs_answers(fs_client));
@@ -245,7 +249,7 @@ END_TEST
 
 /* ---- links: losses */
 
-/* Counts up until an answer stays away; how many came. */
+/* Increments a key until a reply is lost; returns how many replies came. */
 static long long count_up(void)
 {
     const redisReply *reply;
@@ -266,7 +270,8 @@ START_TEST(lost_request_is_not_executed)
     ck_assert(fs_answers(fs_neighbour));
     fs_finish();
     fs_check_record(&step);
-    ck_assert(!fs_answers(fs_client)); /* or an answer would be that of another request */
+    ck_assert(!fs_answers(fs_client)); /* otherwise a reply would be that of another
+                                          request */
     fs_reconnect();
     ck_assert(fs_answers(fs_client));
     ck_assert_int_eq(test_redis_int(fs_redis, "INCR", "k"), answered + 1);
@@ -293,7 +298,7 @@ START_TEST(cut_reply_ends_in_its_midst)
     char text[16] = "";
     ssize_t len;
     fs_begin(&step);
-    do { /* whole ones come before the fault begins */
+    do { /* whole replies come before the fault begins */
         test_redis_send(fs_client, "PING");
         len = recv(test_redis_fd(fs_client), text, sizeof(text), 0);
     } while (len == 7 && !fs_is_over());
@@ -338,13 +343,13 @@ static bool key_k_exists(void *arg)
     return test_redis_exists(fs_redis, "k");
 }
 
-/* Asks until the connection is closed. */
+/* Sends requests until the connection is closed. */
 static void ask_until_closed(void)
 {
     while (!test_redis_closed(fs_client) && !fs_is_over()) {
         test_redis_send(fs_client, "PING");
         fs_await(fs_client);
-        test_redis_recv(fs_client, FS_LOOK_MS); /* the end comes behind the reply */
+        test_redis_recv(fs_client, FS_LOOK_MS); /* the end follows the reply */
     }
     ck_assert(test_redis_closed(fs_client));
 }
@@ -383,7 +388,7 @@ START_TEST(refused_link_has_nobody_listening)
 {
     struct nem_step step = fs_step(NEM_REFUSE, FS_WINDOW_MS, 0);
     fs_begin(&step);
-    ask_until_closed(); /* it is closed to new ones before */
+    ask_until_closed(); /* new connections are refused before that */
     struct test_redis *r = fs_connect_as(0);
     ck_assert(!r && errno == ECONNREFUSED);
     ck_assert(fs_answers(fs_neighbour));
@@ -420,7 +425,7 @@ START_TEST(silent_link_accepts_and_does_not_answer)
     int64_t answered = fs_now();
     fs_finish();
     fs_check_record(&step);
-    if (reply) /* it went on a moment before it was recorded */
+    if (reply) /* the link was open a moment before the record says so */
         ck_assert_int_ge(answered, fs_records[0].begin + step.length_ms * FS_NS_PER_MS);
     else
         ck_assert_ptr_nonnull(test_redis_recv(r, FS_SOON_MS));
@@ -441,7 +446,7 @@ static void link_goes_down(int64_t end)
     fs_finish();
     fs_check_record(&step);
     ck_assert_int_ge(longest, step.length_ms / 2);
-    ck_assert(fs_answers(fs_client)); /* nothing is lost, and nobody has noticed */
+    ck_assert(fs_answers(fs_client)); /* nothing is lost, and no client has noticed */
 }
 
 START_TEST(pulled_cable_delays_until_it_is_back)

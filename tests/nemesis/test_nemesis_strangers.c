@@ -60,7 +60,7 @@ START_TEST(forged_messages_name_real_and_invented_ids_but_no_real_ticket)
     ck_assert_uint_eq(seen.own_ticket, 0);
     fs_finish();
     ck_assert_uint_gt(fs_records[fs_record_count - 1].hits, 0);
-    /* who forges may not write */
+    /* the forging user may not write */
     ck_assert_int_eq(test_redis_int(fs_redis, "HLEN", "nemesis0"), 3);
     ck_assert_int_eq(test_redis_int(fs_redis, "DBSIZE"), 2);
 }

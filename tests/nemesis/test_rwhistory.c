@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=alone tier=unit harness */
-/* The check of readers and writers itself, with forged histories: each rule kept, and
- * broken. */
+/* The judge of readers and writers (rwhistory.h), with forged histories: each rule kept,
+ * and broken. */
 #include "rwhistory.h"
 
 #include "suite.h"
@@ -156,7 +156,7 @@ START_TEST(what_a_killed_writer_had_is_over_when_that_is_known)
     writes(A, 10);
     rwhistory_add(rw, RWLOG_DEAD, A, 0);
     reads_once(C, 11);
-    rwhistory_add(rw, RWLOG_NOTHING, 0, 0); /* it had begun to say something */
+    rwhistory_add(rw, RWLOG_NOTHING, 0, 0); /* it had begun to write an event */
     writes_once(A, 12);
     RIGHT();
 }
@@ -247,9 +247,9 @@ START_TEST(reader_that_downgrades_is_a_violation)
 }
 END_TEST
 
-/* ---- their bounds */
+/* ---- the bounds of W14 */
 
-/* The server is looked at now. */
+/* The test looks at the server now. */
 static void look(uint64_t token, long writer, long reader)
 {
     size_t at = rwhistory_events(rw);
@@ -261,7 +261,7 @@ static void look(uint64_t token, long writer, long reader)
     rwhistory_look(rw, &look);
 }
 
-/* C reads, D waits to read, A waits to write; D was there when the reading began. */
+/* C reads, D waits to read, A waits to write; D was queued when the reading began. */
 static void wait_to_write(void)
 {
     asks(C);
@@ -319,7 +319,7 @@ START_TEST(reads_reported_late_count_by_their_tokens)
     leaves(D);
     leaves(C);
     asks(D);
-    reads(D, 12); /* it is the writer who is slow to say so */
+    reads(D, 12); /* the writer writes its event late */
     PHASES_WRONG("reads");
     writes(A, 11);
     PHASES_RIGHT();
@@ -354,7 +354,7 @@ START_TEST(a_look_beyond_what_is_read_of_the_log_proves_nothing)
     rwhistory_look(rw, &look);
     PHASES_RIGHT();
     ck_assert_int_eq(rwhistory_writers_seen(rw), 0);
-    asks(D); /* now it is */
+    asks(D); /* now it is that request */
     ck_assert_int_eq(rwhistory_writers_seen(rw), 1);
 }
 END_TEST

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=alone tier=unit harness */
-/* The schedule of the nemesis's faults: what a seed decides, and what it must not. */
+/* The nemesis's schedule of faults: what a seed determines, and what it must not
+ * change. */
 #include "nemesis/schedule.h"
 
 #include "suite.h"
@@ -78,7 +79,7 @@ START_TEST(another_seed_gives_another_plan)
 }
 END_TEST
 
-/* What a seed in a report means must not change unnoticed. */
+/* The meaning of a seed in a report must not change unnoticed. */
 START_TEST(seed_means_the_same_everywhere)
 {
     struct nem_plan_options o = options(1);
@@ -135,7 +136,7 @@ static bool overlap(const struct nem_step *a, const struct nem_step *b)
            b->begin_ms <= a->begin_ms + a->length_ms;
 }
 
-/* By themselves, not by nem_steps_clash. */
+/* Decides by itself, without nem_steps_clash. */
 static bool spoil_one_another(const struct nem_step *a, const struct nem_step *b)
 {
     if (nem_is_strangers((int)a->kind) || nem_is_strangers((int)b->kind))
@@ -237,7 +238,7 @@ START_TEST(gaps_are_around_their_mean)
 {
     struct nem_plan_options o = options(9);
     o.faults_ms = 10 * MINUTE_MS;
-    o.kinds = UINT64_C(1) << NEM_CUT; /* at once: nothing has to wait */
+    o.kinds = UINT64_C(1) << NEM_CUT; /* steps without a duration: none has to wait */
     make(&o);
     int64_t mean = plan.steps[plan.count - 1].begin_ms / (int64_t)plan.count;
     ck_assert_int_ge(mean, 8 * GAP_MS / 10);

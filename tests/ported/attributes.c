@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes: what is set is got, what is none is refused and changes nothing. */
+/* Attributes: a value that is set is read back; an invalid value is refused and changes
+ * nothing. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,7 @@ static void say(const char *what, int value, int rc)
     printf("%s %d: %s\n", what, value, strerror(rc));
 }
 
-/* Sets every value from 0 to `last`, and gets what is set then. */
+/* Sets every value from 0 to `last`, and prints the value that is read back. */
 static void mutex_values(const char *what, pthread_mutexattr_t *attr, int last,
                          int (*set)(pthread_mutexattr_t *, int),
                          int (*get)(const pthread_mutexattr_t *, int *))
@@ -42,7 +43,7 @@ static int get_robust_np(const pthread_mutexattr_t *attr, int *robust)
     return pthread_mutexattr_getrobust_np((pthread_mutexattr_t *)attr, robust);
 }
 
-/* Whether priority ceilings are to be had is the system's choice. */
+/* Whether the system has priority ceilings is its choice. */
 static void ceilings(pthread_mutexattr_t *attr)
 {
     pthread_mutex_t m;

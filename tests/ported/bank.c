@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bank with locks that need no init: threads transfer money between accounts, an
- * auditor adds it up. What is in all accounts together stays the same. */
+/* A bank with statically initialised locks: threads transfer money between accounts, and
+ * an auditor adds up all accounts. The sum stays the same. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static pthread_mutex_t checking = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t savings = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pthread_mutex_t escrow = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 static pthread_mutex_t vault = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
-/* transfers share the first one, the auditor has it alone */
+/* transfers share it, the auditor has it alone */
 static pthread_rwlock_t open_hours = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_rwlock_t rates = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cache that many threads read and some write, for every kind of read-write lock, and
- * one in memory that two processes share. */
+/* A cache that many threads read and some write, for every kind of read-write lock, and a
+ * cache in memory that two processes share. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static struct timespec in_a_minute(clockid_t clock)
     return at;
 }
 
-/* All forms in turn, as they come to the same. */
+/* Uses all ways to lock in turn: they have the same effect. */
 static void take_to_read(int i)
 {
     struct timespec real = in_a_minute(CLOCK_REALTIME);
@@ -90,7 +90,7 @@ static void *writer(void *arg)
     return NULL;
 }
 
-/* As others write it: a macro, and a blank before the arguments. */
+/* As in other people's code: a macro, and a blank before the arguments. */
 #define LOCK_OF(c) ((c)->lock)
 
 static void begin(int kind, int pshared)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deadlines: of a lock that is free, of one that another thread holds, with both clocks,
- * in the past, and with a time that is none. */
+/* Deadlines: of a free lock and of one that another thread holds, with both clocks, in
+ * the past, and with an invalid time. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ static sem_t asked, answered;
 enum { NOTHING, MUTEX, READS, WRITES, END };
 static int wanted;
 
-/* Holds what the main thread wants to be held. */
+/* Holds the locks while the main thread needs them held. */
 static void *holder(void *arg)
 {
     int has = NOTHING, rc = 0;
@@ -60,7 +60,7 @@ static struct timespec in_ms(clockid_t clock, long ms)
     return at;
 }
 
-/* The lock is left as it was. */
+/* Prints the result, and releases the lock if the call got it. */
 static void say_mutex(const char *what, int rc)
 {
     printf("  %s: %s\n", what, strerror(rc));
@@ -91,8 +91,8 @@ static void try_mutex(void)
               pthread_mutex_clocklock(&m, CLOCK_PROCESS_CPUTIME_ID, &soon));
 }
 
-/* Who waits to write comes last: over a network it may be withdrawn a moment after its
- * deadline (within 100 ms), and those who come to read stand behind it until then. */
+/* The writer waits last: over a network its request may be withdrawn up to 100 ms after
+ * its deadline, and readers that come later wait behind it until then. */
 static void try_rwlock(void)
 {
     struct timespec past = { 1, 0 }, at = in_ms(CLOCK_REALTIME, 100);

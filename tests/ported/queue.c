@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads produce numbers into a ring that a mutex guards; others consume them.
- * Semaphores count what is in it, as condition variables belong to pthread's mutexes. */
+ * Semaphores count the numbers in it, because condition variables need pthread's own
+ * mutexes. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -66,7 +67,7 @@ static void *consume(void *arg)
     return NULL;
 }
 
-/* As others' code has it: a call of two arguments among the arguments. */
+/* As in other people's code: a call with two arguments among the arguments. */
 static struct ring *of(struct ring *rings, int i)
 {
     return &rings[i];

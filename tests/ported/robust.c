@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A robust mutex in memory that processes share: whose holder dies, and what the next one
- * is told. */
+/* A robust mutex in memory that processes share: its holder dies, and the next one gets
+ * EOWNERDEAD. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -26,7 +26,7 @@ static void say(const char *what, int rc)
     printf("%s: %s\n", what, strerror(rc));
 }
 
-/* A process that takes the lock, and dies in the midst of its work, or not. */
+/* A process that takes the lock; if `dies`, it dies in the middle of its work. */
 static void process(int dies)
 {
     fflush(stdout);

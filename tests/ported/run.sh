@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# run.sh: ports the programs beside it from pthread to rlock with one sed script, builds
-# them before and after with -Wall -Wextra -Werror, and runs both: their output is the
+# run.sh: ports the programs of this directory from pthread to rlock with one sed script,
+# builds both versions with -Wall -Wextra -Werror, and runs both: their output must be the
 # same to the byte. Together they use every function and constant of the manual's table.
 # Runs at the top of the build tree. From make: $RLOCK_TEST_COMPILE and $RLOCK_TEST_LINK,
 # the compiler with the build's flags. RLOCK_TEST_SCALE as for the other tests.
@@ -11,7 +11,7 @@ srcdir=${srcdir:-$(dirname "$0")/../..}
 port=$srcdir/scripts/pthread2rlock.sed
 compile="${RLOCK_TEST_COMPILE-cc} -Wall -Wextra -Werror"
 link=${RLOCK_TEST_LINK-cc}
-# What pthread does with a wrong unlock is no finding of ours.
+# The pthread versions are built without sanitizers: their wrong unlocks are intended.
 plain() { say "$*" | sed 's/-fsanitize=[^ ]*//g'; }
 scale=${RLOCK_TEST_SCALE:-1}
 find_server() { say "${RLOCK_TEST_SERVER:-no}"; }
@@ -41,8 +41,8 @@ claim() {
   say "FAILED: $failed"
 }
 
-# What glibc's default mutex is, ours is only when told so; a dead process's lease ends
-# soon.
+# The library's default mutex differs from glibc's unless it is set; a dead process's lease
+# ends soon.
 run() {
   lease=30000
   case $1 in */robust) lease=$((1000 * scale)) ;; esac
@@ -52,7 +52,7 @@ run() {
   say "ended with $status" >>"$1.out"
 }
 
-# build side compile link library...: the program $name.
+# build side compile link library...: builds the program $name.
 # shellcheck disable=SC2086 # lists of words
 build() {
   side=$1 cc=$2 ld=$3
@@ -85,11 +85,11 @@ same_after_porting() {
     cat "$work/before/$name.out"
     return 1
   }
-  # what differs, in columns: before, after
+  # the differing lines, in columns: before, after
   diff "$work/before/$name.out" "$work/after/$name.out"
 }
 
-# The names in the table that no program uses.
+# Prints the names in the table that no program uses.
 unused() {
   ! sed -nE 's/^\.It (Fn|Dv) (pthread_(mutex|rwlock)\w*|PTHREAD_\w*) Ta .*/\2/p' \
     "$srcdir/doc/man/rlock_pthread.7" | sort -u | while read -r name; do
@@ -97,7 +97,7 @@ unused() {
   done | grep .
 }
 
-# Objects of a structure are many, a name in the source is one.
+# A structure member may have many objects, but the source names it once.
 members_get_no_name() {
   printf '%s\n' 'q = { .mu = PTHREAD_MUTEX_INITIALIZER };' 'm = PTHREAD_MUTEX_INITIALIZER;' |
     sed -E -f "$port" >"$work/members"
@@ -116,6 +116,6 @@ done
 claim "some of the table is used by no program" unused
 claim "a member of a structure got a name" members_get_no_name
 claim "more than five expressions" expressions
-# as Check says it
+# in Check's format
 say "$((100 * (checks - failures) / checks))%: Checks: $checks, Failures: $failures, Errors: 0"
 [ $failures = 0 ]

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mutexes of every type, and what each says to its holder and to a stranger. */
+/* Mutexes of every type, and the codes that their holder and another thread get. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ static void *stranger(void *arg)
     return NULL;
 }
 
-/* What is undefined for a normal mutex is not asked of it. */
+/* Calls that are undefined for a normal mutex are left out. */
 static void show(const char *name, int type, int checked)
 {
     pthread_mutexattr_t attr;

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process with any number of threads that want one fair lock, and ask for it when they
- * are told:
+ * A process with any number of threads that want one fair lock, and request it on
+ * command:
  *
  *   crowd URL NAME LOG
  *
  * One command a line on stdin, one answer a line on stdout, "ok ..." or "failed: ...".
  * Threads have numbers from 0 and are started by their first command.
  *
- *   ask FROM N WAIT_MS HOLD_US   each of the threads FROM to FROM+N-1 asks for the lock,
- *                       patiently or (WAIT_MS above 0) until then, holds it so long, and
- *                       gives it back
+ *   ask FROM N WAIT_MS HOLD_US   each of the threads FROM to FROM+N-1 requests the lock,
+ *                       without a deadline or (WAIT_MS above 0) with one, holds it for
+ *                       HOLD_US, and releases it
  *   loop FROM N HOLD_US each does so again and again
  *   stop                the loops end with their next turn
- *   keep FROM N         each takes a lock of its own, NAME-<thread>, and holds it
- *   let FROM N          ... and gives it back
- *   idle                answered when no thread has anything to do any more
- *   losses              "ok N": of the client, so far
+ *   keep FROM N         each takes its own lock, NAME-<thread>, and holds it
+ *   let FROM N          ... and releases it
+ *   idle                answered when no thread has work any more
+ *   losses              "ok N": the client's losses so far
  *
- * The threads write what they do to LOG, one line in one write, so that all processes
- * may have one: "<CLOCK_BOOTTIME ns> <pid> <thread> <what> <number>":
+ * The threads log what they do in LOG, each line in one write, so that all processes may
+ * share it: "<CLOCK_BOOTTIME ns> <pid> <thread> <what> <number>":
  *
- *   asks 0, got TOKEN, gives 0 (before it gives the lock back), gave CODE, fails CODE
+ *   asks 0, got TOKEN, gives 0 (before the release), gave CODE, fails CODE
  *
  * Uses <rlock.h> only.
  */
@@ -48,7 +48,7 @@ struct job {
 
 struct member {
     long number;
-    rlock_fair_t own; /* of "keep" */
+    rlock_fair_t own; /* the lock of "keep" */
     pthread_cond_t told;
     struct job job; /* guarded by mu */
 };
@@ -59,11 +59,11 @@ static struct {
     rlock_client_t *client;
     rlock_fair_t lock;
     atomic_bool stopping;
-    struct member **members; /* the main thread's */
+    struct member **members; /* only the main thread uses this array */
     long count, size;
 } crowd;
 
-/* Guards the jobs; never held while one is done. */
+/* Guards the jobs; not held while a job runs. */
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t idle = PTHREAD_COND_INITIALIZER;
 static long busy;
@@ -176,7 +176,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Starts threads until there is this one. */
+/* Starts threads up to this number, and returns its member. */
 static struct member *member(long number)
 {
     while (crowd.count <= number) {
@@ -190,7 +190,8 @@ static struct member *member(long number)
         }
         struct member *m = calloc(1, sizeof(*m));
         pthread_t thread;
-        pthread_attr_t small; /* hundreds are to fit into an address space of 32 bits */
+        pthread_attr_t small; /* hundreds of stacks must fit into a 32-bit address
+                                 space */
         if (!m)
             return NULL;
         m->number = crowd.count;
@@ -289,5 +290,5 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     while (fgets(line, sizeof(line), stdin))
         puts(obey(line, answer));
-    _exit(EXIT_SUCCESS); /* with threads as they are */
+    _exit(EXIT_SUCCESS); /* threads may still run */
 }

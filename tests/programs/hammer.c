@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process that wants one lock all the time and looks whether it is alone in it:
+ * A process that wants one lock all the time and checks that it is alone in it:
  *
  *   hammer URL NAME THREADS ROUNDS FILE LEASE_MS [fair|rwlock]
  *
- * It is a mutex, a fair lock, or a read-write lock that is taken to write. Each of its
- * threads takes the lock so often.
- * In FILE (struct page, then one word a critical section) it reads two counters, yields,
- * and writes them back one after the other: a second holder tears them. It appends its
- * fencing token to the file at the counter's place, so that the order of tokens can be
- * compared with that of holders. A mark tells whom a killed holder leaves behind.
+ * The lock is a mutex, a fair lock, or a read-write lock that is taken to write. Each of
+ * the threads takes it ROUNDS times. In the critical section a thread reads two counters
+ * in FILE (struct page, then one word for each section), yields, and writes them back one
+ * after the other: a second holder would make them differ. It stores its fencing token at
+ * the place that the counter names, so that the order of tokens can be compared with the
+ * order of holders. The mark AT_INSIDE is the pid of the holder, also after it was
+ * killed.
  *
  * Prints one line: "sections N overlaps N torn N lost N failed N". Uses <rlock.h> only.
  */
@@ -27,7 +28,7 @@
 
 enum { THREADS_MAX = 64, PAGE_SIZE = 4096, ARGUMENTS = 7 };
 
-/* Where things are in FILE. */
+/* Offsets in FILE. */
 enum { AT_FIRST = 0, AT_INSIDE = 1024, AT_SECOND = 3072, AT_TOKENS = PAGE_SIZE };
 
 static struct {
@@ -77,8 +78,8 @@ static void store(off_t at, uint64_t value)
         abort();
 }
 
-/* The one who is marked as inside: alive, it shares the lock with us. Whose memory is
- * gone is dead, though there may be some of it left to be waited for. */
+/* Whether the process marked as inside is alive, and so shares the lock with the calling
+ * one. A process without memory is dead, even if it can still be waited for. */
 static bool is_alive(uint64_t pid)
 {
     char path[64];
@@ -108,7 +109,8 @@ static void critical_section(void)
     if (get_token(&token) != 0)
         atomic_fetch_add(&h.failed, 1);
     sched_yield();
-    /* before it is counted: who is killed in between leaves the place to the next */
+    /* before the counter changes: if this process is killed in between, the next holder
+     * overwrites the token */
     store(AT_TOKENS + (off_t)(first * sizeof(token)), token);
     store(AT_FIRST, first + 1);
     sched_yield();

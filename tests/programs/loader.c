@@ -2,9 +2,9 @@
 /* program: kind=alone */
 /*
  * Loads and unloads the shared library, as a host of plugins may: loader LIBRARY URL N
- * WHAT. What is left behind each time when it is unloaded: "nothing", not even a use of
- * it; a client that is "open"; a lock "held" by the main thread; "threads", one that
- * holds a lock and one that waits for it. Says "ok" and ends by exit(0).
+ * WHAT. WHAT says what remains at each unloading: "nothing", and the library was not
+ * used; an "open" client; a lock "held" by the main thread; "threads": one that holds a
+ * lock, and one that waits for it. Prints "ok" and ends by exit(0).
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -56,7 +56,7 @@ static void *load(const char *path)
         void *symbol = dlsym(library, symbols[i].name);
         if (!symbol)
             die("no %s", symbols[i].name);
-        /* loaded again it is the same, and threads read it */
+        /* the addresses are the same after each loading, and threads read them */
         if (memcmp(symbols[i].to, &symbol, sizeof(symbol)) != 0)
             memcpy(symbols[i].to, &symbol, sizeof(symbol));
     }
@@ -86,7 +86,7 @@ static void lock(rlock_mutex_t *mutex)
 
 static pthread_barrier_t held;
 
-/* Holds it until the process ends. */
+/* Holds the lock until the process ends. */
 static void *run_holder(void *mutex)
 {
     lock(mutex);
@@ -99,7 +99,7 @@ static void *run_holder(void *mutex)
 static void *run_waiter(void *mutex)
 {
     pthread_barrier_wait(&held);
-    mutex_lock(mutex); /* in vain */
+    mutex_lock(mutex); /* never returns */
     return NULL;
 }
 
@@ -131,7 +131,7 @@ static void use(const char *url, int round, const char *what)
         start(run_waiter, mutex);
         pthread_barrier_wait(&held);
     } else {
-        free(mutex); /* a handle is but a name */
+        free(mutex); /* a handle is only a name */
     }
 }
 

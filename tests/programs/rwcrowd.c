@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process whose threads read and write under one read-write lock and write down what
- * happened (rwlog.h):
+ * A process whose threads read and write under one read-write lock and log the events
+ * (rwlog.h):
  *
  *   rwcrowd URL NAME LOG FIRST KIND LEASE_MS JOB...
  *
- * KIND is what rlock_rwlockattr_setkind_np takes, LEASE_MS that of fixed leases. Each JOB
- * is a thread, the first one is number FIRST in the log: a letter and how many sections
- * it enters (0: until the log says stop).
- *   r   reads hand in hand: does not leave while it is the last reader of its kind, for
- *       up to 20 ms
+ * KIND is an argument of rlock_rwlockattr_setkind_np, LEASE_MS the length of fixed
+ * leases. Each JOB is a thread: a letter and the number of sections that it enters (0:
+ * until the log says stop). The first one has the number FIRST in the log.
+ *   r   reads hand in hand: for up to 20 ms it does not leave while it is the last reader
+ *       of this kind
  *   q   reads
  *   s   reads, and stays inside until the log says open
  *   w   writes
- *   m   everything in turn: reads and writes of every form, re-entries, fixed leases,
+ *   m   all in turn: reads and writes by every call, re-entries, fixed leases,
  *       downgrades; tries and deadlines that fail are repeated
- *   t   like w and r with random deadlines, and stays a while; each call is a section
- * All begin when the log says go. What is written: the same number twice, one after the
+ *   t   like w and r with random deadlines, and stays for a while; each call is a section
+ * All begin when the log says go. A writer writes the same number twice, one after the
  * other. Prints one line: "sections N writes N torn N lost N failed N". Uses <rlock.h>
  * only.
  */
@@ -109,9 +109,9 @@ static void leave(const struct job *job)
         fail("unlock", rc);
 }
 
-/* What a call that wanted the lock has returned; whether it has it. One with a deadline
- * may find that nothing was heard from the server yet, when another thread is still
- * asking for both. */
+/* Logs the result of a call that wanted the lock; returns whether it got the lock. A call
+ * with a deadline may return ENOTCONN when another thread's request for the process is
+ * still unanswered. */
 static bool note_answer(const struct job *job, enum rwlog_kind kind, int rc, int refusal)
 {
     if (rc == 0) {
@@ -126,14 +126,15 @@ static bool note_answer(const struct job *job, enum rwlog_kind kind, int rc, int
 
 /* ---- what is protected */
 
-/* Killed in the midst of it. */
+/* Whether a process was killed while it changed the data. */
 static bool is_left_behind(void)
 {
     uint64_t pid = atomic_load(&c.log->writer);
     return pid != 0 && kill((pid_t)pid, 0) != 0;
 }
 
-/* The number is there twice and stays, unless a writer was killed: then it stays. */
+/* Checks that both numbers are equal and do not change. After the kill of a writer they
+ * may differ. */
 static uint64_t look(void)
 {
     uint64_t first = atomic_load(&c.log->first), second = atomic_load(&c.log->second);
@@ -158,7 +159,7 @@ static uint64_t change(void)
 
 /* ---- everything in turn */
 
-/* Asks in one of the forms; whether it got in. */
+/* Locks in a random way; returns whether it got the lock. */
 static bool enter_somehow(struct job *job, bool reading)
 {
     enum { PLAIN, LEASED, TRIED, TIMED, FORMS };
@@ -206,7 +207,8 @@ static void read_section(struct job *job)
     look();
 }
 
-/* Nobody writes in between, or the number would not be ours. */
+/* Reads on after writing. No other thread may write in between, or the number would
+ * change. */
 static void go_on_reading(struct job *job, uint64_t number)
 {
     rwlog_add(c.log, RWLOG_DOWNGRADES, job->who, 0);
@@ -259,7 +261,8 @@ static bool is_over(const atomic_bool *sign)
     return atomic_load(sign) || atomic_load(&c.log->stop);
 }
 
-/* Leaves those who read so, unless nobody would be left: whether it did. */
+/* Leaves the readers hand in hand, unless no other of them would stay. Returns whether it
+ * left. */
 static bool let_go(void)
 {
     long inside = atomic_load(&c.log->inside);
@@ -409,7 +412,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < count; i++)
         pthread_join(c.jobs[i].thread, NULL);
     rc = rlock_client_close(c.client);
-    if (rc != 0) /* EBUSY: it thinks that somebody holds or waits still */
+    if (rc != 0) /* EBUSY: the client believes that a thread still holds or waits */
         fail("close", rc);
     printf("sections %ld writes %ld torn %ld lost %ld failed %ld\n",
            atomic_load(&c.sections), atomic_load(&c.writes), atomic_load(&c.torn),

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: with=scenes/sharing.c */
 /*
- * A program that uses a lock in a file or a shared memory object, by the default client:
+ * A program that uses a lock in a file or in a shared memory object, by the default
+ * client:
  *
  *   sharer WHERE KIND COMMAND [ROUNDS]
  *
  * WHERE is "shm:/name" or a path, KIND a number of sharing.h. It maps the memory, prints
  * "ready", waits for a line, does the command, and prints its code. Commands:
  *   make    init, lock, unlock
- *   rounds  so many sections (sharing_rounds)
+ *   rounds  runs ROUNDS sections (sharing_rounds)
  *   try     trylock, and unlock if it was free
  *   hold    lock; prints "held" and waits for a line; unlock
- *   ask     asserts nothing: the code that all its functions say, or -1: several
+ *   ask     calls all functions and prints their common code; -1: they differ
  */
 #include "sharing.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=alone */
 /*
- * A command for the tests of `rlock run`: sleeper SIGNAL... says "pid N", then "got N"
- * for each of these signals that it gets; the others do what they do by default. Ends
+ * A command for the tests of `rlock run`: sleeper SIGNAL... prints "pid N", then "got N"
+ * for each of these signals that it gets. Other signals have their default effect. Exits
  * with 7 at the end of its input. Thread: main only.
  */
 #include <poll.h>

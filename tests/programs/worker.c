@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: with=programs/worker_commands.c,programs/worker_exit.c */
 /*
- * A user of the library that obeys: one command a line on stdin, one answer a line on
+ * A user of the library that obeys commands: one a line on stdin, one answer a line on
  * stdout, "= ok ...", "= <name of the code>" or "= ? <why>". It uses <rlock.h> only.
- * News come in between: "event KIND name token remaining_ms type mode reason",
+ * News comes in between: "event KIND name token remaining_ms type mode reason",
  * "done TAG answer".
  *
  *   open URL [lease=MS] [presence=MS] [commandtimeout=MS] [connecttimeout=MS]
  *        [maxconnections=N] [mutextype=N]
- *                     a client; "ok N", and it is the current one
- *   use N             so is this one; 0: the default client
+ *                     opens a client; "ok N"; it is then the current one
+ *   use N             makes client N the current one; 0: the default client
  *   close [N]
- *   default URL [as open]   how the default client is opened; it is the current one
+ *   default URL [as open]   configures the default client; it is then the current one
  *   ping, interrupt, stats  of the current client
  *
  *   init H NAME [type=recursive|errorcheck|normal] [lease=MS] [fencing=1] [pshared=1]
  *        [robust=1]
  *        [outage=wait|fail|abort] [fair=1] [rwlock=1 [kind=N]]
- *                     a handle H of the current client: of a mutex, a fair lock, or a
- *                     read-write lock, for which lock, trylock ... are to write
+ *                     makes a handle H of the current client: of a mutex, a fair lock, or
+ *                     a read-write lock, for which lock, trylock ... are to write
  *   destroy H
  *   lock H [LEASE]
  *   trylock H [LEASE]
@@ -29,7 +29,7 @@
  *   unlock H, rdunlock H, wrunlock H, downgrade H
  *   extend H LEASE
  *   state H, remaining H, token H, count H
- *   hoard NAME N      locks mutexes NAME0, NAME1 ... by as many handles
+ *   hoard NAME N      locks N mutexes NAME0, NAME1 ... by as many handles
  *   hammer H N FILE   N times: lock, add 1 to the 64-bit number in FILE in two steps,
  *                     unlock
  *
@@ -38,17 +38,17 @@
  *
  *   on T COMMAND      in thread T, which its first command starts; waits for the answer
  *   async T COMMAND   the same, but answered at once; later: "done T <answer>"
- *   end T             thread T ends, whatever it holds
+ *   end T             ends thread T, whatever it holds
  *   fork COMMAND      in a child of fork(): "done fork <answer>"; the child ends by _exit
- *   quit              exit(0) with everything as it is
+ *   quit              exit(0) in whatever state
  *   return            the same by a return from main
  *   leave HOW         ends the process: exit, quick_exit, _exit; cancelled (exit while a
  *                     cancellation is pending); pthread_exit ends the thread alone
  *   leave-at KIND     exit(0) in the callback of the next event of that kind
  *   leave-on-term     exit(0) in the handler of SIGTERM
- *   spin              "done spin begins", then asks for the counters without end
+ *   spin              "done spin begins", then reads the counters for ever
  *   atexit COMMAND    a handler that runs COMMAND at exit: "done atexit <answer>"
- *   linger MS         behind all else at exit: "done linger", a pause, "end linger"
+ *   linger MS         after all else at exit: "done linger", a pause, "end linger"
  *   logger            log lines become news: "log LEVEL LINE"
  *
  * Names may have %XX escapes. Commands that begin with neither "on" nor "async" run in
@@ -123,7 +123,7 @@ const char *word(const struct words *w, int i)
     return i < w->count ? w->word[i] : "";
 }
 
-/* What follows the first `n` words of a line. */
+/* The rest of a line after its first `n` words. */
 static const char *after(const char *line, int n)
 {
     for (; n > 0; n--) {
@@ -185,8 +185,8 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-/* The slot of thread `tag`; NULL: there is none (with `make`: no room). Locks: holds mu.
- */
+/* The entry of thread `tag`; NULL: there is none (with `make`: the table is full). Locks:
+ * holds mu. */
 static struct thread **find_thread_locked(const char *tag, bool make)
 {
     struct thread **spare = NULL;
@@ -263,7 +263,7 @@ static void obey(const char *line, char *answer)
 int main(void)
 {
     char line[LINE_MAX_LEN], answer[LINE_MAX_LEN];
-    signal(SIGCHLD, SIG_IGN); /* children of "fork" are nobody's business */
+    signal(SIGCHLD, SIG_IGN); /* the kernel reaps the children of "fork" */
     while (fgets(line, sizeof(line), stdin)) {
         line[strcspn(line, "\n")] = '\0';
         if (strcmp(line, "quit") == 0)
@@ -272,7 +272,8 @@ int main(void)
             return EXIT_SUCCESS;
         answer[0] = '\0';
         obey(line, answer);
-        /* an "async" may say "done" before its "ok": they are told apart by their mark */
+        /* the "done" of an "async" may come before its "ok": the mark "= " tells them
+         * apart */
         say("= %s", answer);
     }
     exit(EXIT_SUCCESS);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker's commands that call the library, as listed at the top of worker.c. They run
- * in any thread; a handle or a client is made and ended by one command at a time. */
+/* The worker's commands that call the library, as listed at the top of worker.c. Any
+ * thread runs them; only one command at a time creates or ends a given handle or
+ * client. */
 #include "worker_commands.h"
 #include "worker_exit.h"
 
@@ -36,7 +37,7 @@ struct handle {
     ((h)->kind == RWLOCK ? rwlock_##verb(&(h)->lock.rwlock, __VA_ARGS__)                 \
      : (h)->kind == FAIR ? rlock_fair_##verb(&(h)->lock.fair, __VA_ARGS__)               \
                          : rlock_mutex_##verb(&(h)->lock.mutex, __VA_ARGS__))
-/* Of a read-write lock, to lock is to write. */
+/* For a read-write lock, lock means wrlock. */
 #define rwlock_lock rlock_rwlock_wrlock
 #define rwlock_lock_lease rlock_rwlock_wrlock_lease
 #define rwlock_trylock rlock_rwlock_trywrlock
@@ -53,7 +54,7 @@ struct handle {
 #define rwlock_gettoken rlock_rwlock_gettoken
 #define rwlock_getholdcount rlock_rwlock_getholdcount
 
-/* Guards the handles' tags; never held while the library is called. */
+/* Guards the handles' tags; not held while the library is called. */
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
 static struct handle handles[HANDLES_MAX];
 static rlock_client_t *clients[CLIENTS_MAX]; /* 0 stays NULL: the default client */
@@ -136,7 +137,7 @@ static const char *option(const struct words *w, const char *key)
     return NULL;
 }
 
-/* The handle of that tag; with `make`, a new one. NULL: none. */
+/* The handle with this tag; with `make`, a new one. NULL: none. */
 static struct handle *find_handle(const char *tag, bool make)
 {
     struct handle *found = NULL, *spare = NULL;
@@ -323,7 +324,7 @@ static int outage_of(const char *outage)
                                           : RLOCK_OUTAGE_WAIT;
 }
 
-/* What the attributes of all types have. */
+/* Sets the attributes that all types have. */
 #define SET_OPTIONS(type, attr, w)                                                       \
     do {                                                                                 \
         rc = client() ? rlock_##type##attr_setclient(attr, client()) : 0;                \
@@ -399,7 +400,8 @@ static void do_init(const struct words *w, char *answer)
     put_code(answer, rc);
 }
 
-/* The handle of the command's first argument; NULL: answered. */
+/* The handle that the command's first argument names; NULL: there is none, and `answer`
+ * says so. */
 static struct handle *handle_of(const struct words *w, char *answer)
 {
     struct handle *h = w->count > 1 ? find_handle(w->word[1], false) : NULL;
@@ -469,9 +471,9 @@ static void do_clocklock(const struct words *w, char *answer)
                                       : CALL_WITH(clocklock, h, CLOCK_MONOTONIC, &at));
 }
 
-/* ---- of the read-write lock */
+/* ---- read-write locks */
 
-/* The same for a command that only a read-write lock knows. */
+/* The same for commands of read-write locks only. */
 static rlock_rwlock_t *rwlock_of(const struct words *w, char *answer)
 {
     struct handle *h = handle_of(w, answer);
@@ -681,7 +683,7 @@ static void do_hammer(const struct words *w, char *answer)
         if (rc != 0)
             break;
         int64_t seen = *sum;
-        sched_yield(); /* a second holder shows as a lost addition */
+        sched_yield(); /* a second holder would make an addition disappear */
         *sum = seen + 1;
         rc = CALL(unlock, h);
     }
@@ -689,7 +691,7 @@ static void do_hammer(const struct words *w, char *answer)
     put_code(answer, rc);
 }
 
-/* Amid one section of the library or another for much of the time. */
+/* Spends most of its time in sections of the library. */
 static void do_spin(const struct words *w, char *answer)
 {
     rlock_stats_t stats;
@@ -700,13 +702,13 @@ static void do_spin(const struct words *w, char *answer)
     put(answer, "? no client");
 }
 
-/* Locks many, each by a handle of its own, which lives as long as the process. */
+/* Locks many mutexes, each by its own handle, which lives as long as the process. */
 static void do_hoard(const struct words *w, char *answer)
 {
     static rlock_mutex_t *mutexes;
     rlock_mutexattr_t attr;
     long count = number(w, 2);
-    int rc = !mutexes && count > 0 ? 0 : EINVAL; /* once */
+    int rc = !mutexes && count > 0 ? 0 : EINVAL; /* only once */
 
     if (rc == 0 && !(mutexes = calloc((size_t)count, sizeof(*mutexes))))
         rc = ENOMEM;

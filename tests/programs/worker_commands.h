@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two halves of the worker share: worker.c reads lines and has the threads,
- * worker_commands.c calls the library. */
+/* The interface between the two halves of the worker: worker.c reads lines and owns the
+ * threads, worker_commands.c calls the library. */
 #ifndef TEST_WORKER_COMMANDS_H
 #define TEST_WORKER_COMMANDS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the worker's process ends, and what it does and says while it ends. */
+/* How the worker's process ends, and what it does and prints while it ends. */
 #include "worker_exit.h"
 
 #include "worker_commands.h"
@@ -15,12 +15,13 @@
 
 enum { HANDLERS_MAX = 4, NUMBER_BASE = 10, NS_PER_MS = 1000000, MS_PER_S = 1000 };
 
-static char handlers[HANDLERS_MAX][LINE_MAX_LEN]; /* run last to first, as atexit's */
+static char handlers[HANDLERS_MAX][LINE_MAX_LEN]; /* run in reverse order, as atexit
+                                                     does */
 static int handler_count;
 static char leave_at[TAG_MAX];
 static long linger_ms;
 
-/* What is behind the first `n` words of a line. */
+/* The rest of a line after its first `n` words. */
 static const char *rest_of(const char *line, int n)
 {
     for (; n > 0; n--) {
@@ -47,7 +48,7 @@ static void add_handler(const char *command, char *answer)
     put(answer, "ok");
 }
 
-/* Of the lowest priority: behind all other destructors of the process. */
+/* With the lowest priority: it runs after all other destructors of the process. */
 __attribute__((destructor(101))) static void linger(void)
 {
     struct timespec pause = { linger_ms / MS_PER_S, linger_ms % MS_PER_S * NS_PER_MS };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // java Holders PORT turns N | race N: Redisson's side of scripts/redisson; see holders.c. Its tokens
-// are those that lockAndGetToken() tells.
+// are those that lockAndGetToken() returns.
 
 import java.util.ArrayList;
 import java.util.List;
@@ -69,7 +69,7 @@ public final class Holders {
         config.setThreads(2).setNettyThreads(2);
         config.useSingleServer().setAddress("redis://127.0.0.1:" + args[0])
             .setConnectionMinimumIdleSize(1).setConnectionPoolSize(6)
-            .setTimeout(60_000); // of a busy machine
+            .setTimeout(60_000); // long enough for a busy machine
         RedissonClient redisson = Redisson.create(config);
         fenced = redisson.getFencedLock("fenced");
         tokens = redisson.getList("tokens", StringCodec.INSTANCE);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * holders URL PORT turns N | race N: the side of the library in scripts/redisson, beside
- * Holders.java. Takes the fenced mutex "fenced", writes its token behind those of the
- * list "tokens" while it holds it, and unlocks. `turns`: N times one or two holds, each
- * time when the other side has had its turn. `race`: two threads, N holds each, whoever
- * comes first. What the lists tell goes over a connection of each thread's own.
+ * holders URL PORT turns N | race N: the library's side in scripts/redisson, beside
+ * Holders.java. Takes the fenced mutex "fenced", appends its token to the list "tokens"
+ * while it holds the mutex, and unlocks. `turns`: N times one or two holds, each time
+ * after the other side's turn. `race`: two threads, N holds each, in any order. Each
+ * thread uses the lists over its own connection.
  */
 #include <hiredis/hiredis.h>
 #include <inttypes.h>

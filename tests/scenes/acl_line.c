@@ -57,8 +57,8 @@ bool acl_is_permission(const char *word)
     return word[0] == '~' || word[0] == '&' || word[0] == '+';
 }
 
-/* The permission and the last column of a row "| `+x` | ... | ... |", with "\|" in it for
- * '|'. False: no such row. */
+/* Splits a row "| `+x` | ... | ... |" into its permission and its last column, with '|'
+ * in place of "\|". False: it is no such row. */
 static bool parse_row(char *text, char word[ACL_WORD_SIZE], char last[ACL_TEXT_SIZE])
 {
     char *column[4];

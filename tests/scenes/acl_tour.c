@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See acl_tour.h. `a` is the first client, `b` the second; both are the main thread's,
- * but for waits, which a thread does with b. */
+/* See acl_tour.h. `a` is the first client, `b` the second. The main thread uses both,
+ * except for waits: another thread waits with b. */
 #include "acl_tour.h"
 
 #include "scene.h"
@@ -14,7 +14,7 @@ enum { PRESENCE_MS = 240, WAIT_MS = 5000, BRIEF_MS = 30 };
 static rlock_client_t *a, *b;
 static struct tour *tour;
 
-/* Notes a failure; true: go on. */
+/* Notes a failure. Returns true if the tour goes on. */
 static bool is(int wanted, int rc, const char *where, const char *errmsg)
 {
     if (rc == wanted)
@@ -41,7 +41,7 @@ struct any {
     rlock_rwlock_t rwlock;
 };
 
-static struct any mine, theirs, to_write; /* of the station */
+static struct any mine, theirs, to_write; /* of the current station */
 
 static bool make(struct any *l, enum kind kind, rlock_client_t *client, const char *name,
                  int fencing)
@@ -124,7 +124,7 @@ static int renew(struct any *l)
 struct waiter {
     pthread_t thread;
     struct any *lock;
-    bool keeps; /* and ends with the lock */
+    bool keeps; /* its thread ends while it holds the lock */
     _Atomic bool done;
     int rc, rc_given;
     char errmsg[400];
@@ -152,7 +152,7 @@ static void start(struct waiter *w, struct any *lock, bool keeps)
 
 static bool end(struct waiter *w, int wanted)
 {
-    if (tour->where[0]) /* it may wait for nothing */
+    if (tour->where[0]) /* the thread may wait for a lock that is never released */
         rlock_client_interrupt(b);
     pthread_join(w->thread, NULL);
     return is(wanted, w->rc, "a waiter's timedlock", w->errmsg) &&
@@ -185,8 +185,8 @@ static void wait_queued(struct waiter *w, const char *name)
     test_wait_until(is_queued, &q, WAIT_MS);
 }
 
-/* A timed form that finds it held for all of its time: longer where the server did not
- * answer within that. */
+/* A timed call that finds the lock held for all of its time. It takes longer when the
+ * server does not answer within that time. */
 static int take_in_vain(struct any *lock)
 {
     int rc = ENOTCONN;
@@ -197,7 +197,7 @@ static int take_in_vain(struct any *lock)
 
 /* ---- the stations */
 
-/* Taken, refused to another, renewed, handed over, given back. */
+/* The lock is taken, refused to another client, renewed, handed over and released. */
 static bool hand_over(const char *name, enum kind first, enum kind second, int fencing)
 {
     struct waiter w;
@@ -241,7 +241,8 @@ static bool downgrade(const char *name)
     return ok && IS(0, give(&mine));
 }
 
-/* A death that is told, mended once, and then not. */
+/* An owner dies: the next one gets EOWNERDEAD and makes the lock consistent; a second
+ * time it does not. */
 static bool deaths(const char *name)
 {
     struct waiter w;
@@ -287,7 +288,7 @@ static bool look_at(const char *name, const char *pattern)
     return rc == ESTALE || IS(0, rc);
 }
 
-/* Redisson has it, and gives it back. */
+/* Redisson holds the lock, then releases it. */
 static bool redisson(const char *name, const char *channel)
 {
     struct waiter w;
@@ -303,7 +304,7 @@ static bool redisson(const char *name, const char *channel)
     return end(&w, 0);
 }
 
-/* The token is ahead of the server's clock. */
+/* Sets the token ahead of the server's clock. */
 static bool count_on(const char *name)
 {
     char key[SCENE_KEY_MAX];
@@ -340,7 +341,7 @@ void acl_tour(const char *url, bool whole, struct tour *ret_tour)
     b = scene_open_client(
         url, SCENE_TIMES(.presence = test_ms(PRESENCE_MS), .lease = test_ms(20000)));
     go(whole);
-    if (tour->where[0]) { /* what the station held when it ended */
+    if (tour->where[0]) { /* a station that ended early still holds these */
         give(&mine);
         give(&theirs);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tour through all that the library does at a server, with two clients of one user, up
- * to the first code that is not as it should be. Names begin with "jobs:". Thread: a
- * test's main thread. */
+/* A tour through all that the library does at a server, with two clients of one user. It
+ * ends at the first unexpected code. Names of locks begin with "jobs:". Thread: a test's
+ * main thread. */
 #ifndef TEST_ACL_TOUR_H
 #define TEST_ACL_TOUR_H
 
@@ -9,12 +9,12 @@
 
 struct tour {
     int rc;           /* 0: all was well */
-    char where[80];   /* the call that was not */
-    char errmsg[400]; /* rlock_errmsg then */
+    char where[80];   /* the call with the unexpected code */
+    char errmsg[400]; /* the text of rlock_errmsg after it */
 };
 
-/* whole: also what a server asks for only at times: a script that it does not know, a
- * token that its clock is behind. */
+/* whole: also in rare states of the server: it does not know a script, and a token is
+ * ahead of its clock. */
 void acl_tour(const char *url, bool whole, struct tour *ret_tour);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes a test of the mutex one of the fair lock. A program's second target in local.mk
- * has this file in front of every file of the program (-include): what it says about
- * rlock_mutex_* is then said about rlock_fair_*. Attributes and constants of pthread's
- * are both types' own. Where the two differ, a test asks for AS_FAIR.
+ * Makes a test of the mutex a test of the fair lock. A program's second target in
+ * local.mk includes this file (-include) before every file of the program. Then each
+ * statement about rlock_mutex_* is one about rlock_fair_*. Both types use pthread's
+ * attributes and constants. Where the two types differ, a test checks AS_FAIR.
  */
 #ifndef TEST_AS_FAIR_H
 #define TEST_AS_FAIR_H
 
-#include "lua_scripts.h" /* before the names in it are given a new meaning */
+#include "lua_scripts.h" /* before the names in it get a new meaning */
 
 #include <rlock.h>
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes a test of the mutex one of the read-write lock's writers, as as_fair.h does for
- * the fair lock: what it says about rlock_mutex_* is then said about rlock_rwlock_wr*.
- * Where the two differ, a test asks for AS_RWLOCK.
+ * Makes a test of the mutex a test of the read-write lock's writers, as as_fair.h does
+ * for the fair lock: each statement about rlock_mutex_* is then one about
+ * rlock_rwlock_wr*. Where the two differ, a test checks AS_RWLOCK.
  */
 #ifndef TEST_AS_RWLOCK_H
 #define TEST_AS_RWLOCK_H
 
-#include "lua_scripts.h" /* before the names in it are given a new meaning */
+#include "lua_scripts.h" /* before the names in it get a new meaning */
 
 #include <rlock.h>
 

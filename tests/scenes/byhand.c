@@ -14,7 +14,7 @@ enum { ARGS_MAX = 128, NAME_LEN = sizeof(BYHAND_LOCK) - 1, SOON_MS = 5000 };
 struct test_server server;
 struct test_redis *redis;
 bool byhand_w13 = true;
-static struct test_redis *judge; /* may do all, whatever `redis` may */
+static struct test_redis *judge; /* has all permissions, even when `redis` has not */
 
 void byhand_start(void)
 {
@@ -114,7 +114,7 @@ const char *waits_for_free(long long now, long long left)
         "local function judged()\n"
         "  local top = call('ZREVRANGE', readers, 0, 0, 'WITHSCORES')[2]\n"
         "  if call('EXISTS', n) == 0 then\n"
-        "    if left ~= -2 then return '' end\n" /* it has expired since */
+        "    if left ~= -2 then return '' end\n" /* its hold has expired since */
         "    return first(queue, '+inf') or first(rqueue, '+inf')\n"
         "  end\n"
         "  if call('HGET', n, 'mode') ~= 'rlock:read' or not top then return '' end\n"
@@ -122,7 +122,7 @@ const char *waits_for_free(long long now, long long left)
         "  if first(queue, '+inf') then upto = call('ZSCORE', rqueue, '~') end\n"
         "  return upto and first(rqueue, upto)\n"
         "end\n"
-        "local sane, who = pcall(judged)\n" /* not so with keys of another type */
+        "local sane, who = pcall(judged)\n" /* fails when a key has another type */
         "return sane and who or ''\n";
     static char who[128];
     char now_text[32], left_text[32];
@@ -140,8 +140,8 @@ static bool counts(const char *command, const char *key, const char *member)
     return reply && (reply->type == REDIS_REPLY_STRING || reply->integer == 1);
 }
 
-/* Whether a script is about to run the hand-over, if its answer is none of those before
- * it. */
+/* Whether the script will run the hand-over, unless it ends before that with "refused" or
+ * "late". */
 static bool will_settle(enum rlk_script_id id, const char *const args[])
 {
     switch (id) {
@@ -188,7 +188,7 @@ static struct answer run_only(enum rlk_script_id id, const char *const args[])
     }
     ck_assert_int_eq(reply->type, REDIS_REPLY_ARRAY);
     ck_assert_uint_le(reply->elements % 4, 1);
-    if (reply->elements % 4 == 1) /* of the read-write lock: where in rqueue to go on */
+    if (reply->elements % 4 == 1) /* of the read-write lock: where to go on in rqueue */
         answer.rmore = reply->element[reply->elements - 1]->integer;
     long long *head[] = { &answer.now, &answer.left, &answer.flags, &answer.more };
     for (int i = 0; i < 4; i++) {
@@ -242,7 +242,8 @@ static const struct rlk_kind *kind_of(const char *id)
     }
 }
 
-/* Scripts of the read-write lock are told who is preferred. */
+/* The argument that gives scripts of the read-write lock the preferred kind; NULL for
+ * other locks. */
 static const char *preferred(const char *id)
 {
     return kind_of(id)->read_letter ? prefer : NULL;
@@ -417,7 +418,7 @@ const char *message(struct test_redis *from)
 
 bool no_message(struct test_redis *from)
 {
-    /* messages and the answer come in order */
+    /* the server sends messages and the reply in order */
     test_redis_send(from, "PING");
     const redisReply *reply = test_redis_recv(from, SOON_MS);
     return reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
@@ -437,7 +438,7 @@ struct test_redis *limited_user(void)
 
 static const char *look(const char *script)
 {
-    static char texts[4][4096]; /* as many as one assertion compares */
+    static char texts[4][4096]; /* one assertion compares at most this many */
     static unsigned next;
     char *text = texts[next++ % 4];
     const char *found = test_redis_str(redis, "EVAL", script, "0");
@@ -572,10 +573,10 @@ long long count_waiting(const char *queue)
            (test_redis_str(redis, "ZSCORE", queue, "~") != NULL);
 }
 
-/* How much later than the latest reader a key ends, in ms. */
+/* By how many ms a key outlives the latest reader. */
 static long long outlives(const char *key)
 {
-    /* one instant: clock and TTL within a script */
+    /* within one script, so that clock and TTL are read at the same instant */
     return test_redis_int(
         redis, "EVAL",
         "local t = redis.call('TIME')\n"
@@ -603,7 +604,7 @@ void expire(void)
     test_redis_do(redis, "DEL", BYHAND_LOCK);
 }
 
-/* ---- what nearly all of them do (suite.h) */
+/* ---- the test that nearly all other tests resemble (suite.h) */
 
 START_TEST(all_that_is_common_to_the_tests)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lock scripts sent by hand to one lock of an empty server, "n" unless BYHAND_LOCK
- * says another, and what they leave. */
+/* Runs the lock scripts by hand for one lock of an empty server, and looks at the keys
+ * that they leave. The lock is "n" unless BYHAND_LOCK names another. */
 #ifndef TEST_BYHAND_H
 #define TEST_BYHAND_H
 
@@ -12,7 +12,7 @@
 
 #include <check.h>
 
-/* The kind of lock that A, B and C want: see as_fair.h, as_rwlock.h. */
+/* The kind of lock that clients A, B and C request: see as_fair.h, as_rwlock.h. */
 #if defined(AS_RWLOCK)
 #define LETTER "w"
 #define FENCED_LETTER "W"
@@ -62,7 +62,7 @@
 #define DIRTY "rlock:{" BYHAND_LOCK "}:dirty"
 #define TOKEN "redisson_lock_token:{" BYHAND_LOCK "}"
 #define CHANNEL "redisson_lock__channel:{" BYHAND_LOCK "}"
-#define NEVER "9000000000000000" /* a not-after */
+#define NEVER "9000000000000000" /* a not-after that never comes */
 
 extern struct test_server server;
 extern struct test_redis *redis;
@@ -74,9 +74,10 @@ void byhand_open(void);
 void byhand_close(void);
 /* Adds a test case with these fixtures. */
 TCase *byhand_tcase(Suite *suite, const char *name);
-/* A connection of a user who may do all but this command; the caller closes it. */
+/* Connects as a user with all permissions except this command. The caller closes the
+ * connection. */
 struct test_redis *byhand_user_without(const char *command);
-/* The connections, to a server of the test's own. */
+/* Connects to a server that the test itself has started. */
 void byhand_connect(void);
 
 struct answer {
@@ -96,34 +97,37 @@ const redisReply *run_raw(enum rlk_script_id id, const char *const args[]);
 struct answer run(enum rlk_script_id id, const char *const args[]);
 #define RUN(id, ...) run(id, TEST_ARGV(__VA_ARGS__))
 
-/* The usual ones, of the kind that the id's letter names: lease 30 s, presence 3 s. */
+/* Acquire with the usual arguments for the kind of lock that the id's letter names: lease
+ * 30 s, presence 3 s. */
 struct answer acquire(const char *id);
 struct answer try_acquire(const char *id);
-/* A fair one's. */
+/* The same for a fair lock. */
 struct answer try_acquire_after(const char *id, const char *ticket);
 struct answer acquire_fenced(const char *id);
 struct answer acquire_until(const char *id, const char *not_after, const char *fencing);
 struct answer release(const char *id);
 struct answer release_marked(const char *id, const char *life);
 struct answer renew(const char *id, const char *lease);
-/* Of robust ones: with what the mark is to be; with what became of the section. */
+/* For robust locks: with the new value of the mark; with what became of the section. */
 struct answer renew_marked(const char *id, const char *number);
 struct answer release_robust(const char *id, const char *how);
-/* With another block of fencing tokens; of an exclusive lock. */
+/* With another block of fencing tokens; for exclusive locks. */
 struct answer renew_for_more(const char *id);
 struct answer cancel(const char *id); /* its marker lives for 7 s */
 struct answer cancel_marked(const char *id, const char *life);
 struct answer refresh(const char *id);
 struct answer refresh_after(const char *ticket);
 struct answer force(const char *holder, const char *since);
-/* Client A is dead; ids: as in the script's last argument. Its marker lives for 10 s. */
+/* Recovers client A, which is dead; ids: as in the script's last argument. A's marker
+ * lives for 10 s. */
 struct answer bury(const char *ids);
-/* Of the read-write lock. */
-extern const char *prefer; /* the kind that the scripts are told: "16" */
+/* For the read-write lock. */
+extern const char *prefer; /* the preferred kind that the scripts get: "16" */
 extern bool byhand_w13;    /* whether W13 is asserted: true */
 struct answer share(const char *id, const char *shared);
 struct answer downgrade(const char *id);
-struct answer refresh_on(const char *id, long long more, long long rmore); /* goes on */
+struct answer refresh_on(const char *id, long long more, long long rmore); /* goes on
+                                                                              there */
 
 #define WHAT(a) ((a).error[0] ? (a).error : (a).fate[0].what)
 #define SAYS(call, word)                                                                 \
@@ -137,46 +141,50 @@ struct test_redis *listener(const char *uuid);
 struct test_redis *channel_listener(const char *channel);
 /* The next message, or NULL when none comes soon. */
 const char *message(struct test_redis *listener);
-/* That none has come: what was published before this call would be seen. */
+/* Asserts by a later message that none has come: it would see all that was published
+ * before this call. */
 bool no_message(struct test_redis *listener);
 
 /* One digest of every key's contents, TTLs left out. */
 const char *digest(void);
-/* A key without TTL that is not the token; "" when there is none. */
+/* A key, other than the token, without a TTL; "" when there is none. */
 const char *without_ttl(void);
 void assert_ttls(void);
 bool is_held_by(const char *id);
 const char *field(const char *name); /* of N; "" when absent */
-/* The queue as "id ticket id ticket"; that of the readers; the readers and their ends.
- * Each is kept until it is asked for again. */
+/* The queue as "id ticket id ticket"; the queue of readers; the readers and their ends.
+ * Each text is valid until the same function is called again. */
 const char *queue_text(void);
 const char *rqueue_text(void);
 const char *readers_text(void);
-/* Waiters of a client, each with a ticket, from `first` on, and an id that tells it. What
- * they are granted is theirs for test_ms(3000): there may be many of them. */
+/* Puts `count` waiters of a client into a queue, with tickets from `first` on. Each id
+ * contains the ticket (waiter_id). A grant to them lasts for test_ms(3000), because there
+ * may be many of them. */
 void put_waiters(const char *queue, const char *uuid, char letter, int first, int count);
 const char *waiter_id(const char *uuid, int ticket, char letter);
-/* Who reads; and who waits in a queue: the bar is nobody. */
+/* The number of readers; the number of waiters in a queue, without the bar. */
 long long count_reading(void);
 long long count_waiting(const char *queue);
-/* A reader's end in `readers`, server ms (-1: none), another one, and whether it reads.
- */
+/* A reader's end in `readers` as the server's time in ms (-1: none); sets another end;
+ * whether it reads. */
 long long end_of(const char *id);
 void set_end(const char *id, long long end);
 bool reads_now(const char *id);
 long long server_ms(void);
-/* A waiter put into QUEUE or RQUEUE; a client that is present, without a listener. */
+/* Put a waiter into QUEUE or RQUEUE; make a client present that has no listener. */
 void put_waiter(const char *queue, const char *id, long long ticket);
 void put_present(const char *uuid);
-/* A connection that may not ask who listens: only the message shows that nobody does. */
+/* A connection without the permission to ask for listeners: only PUBLISH tells it that
+ * there are none. */
 struct test_redis *limited_user(void);
-/* Asserts W3: N ends when the latest reader does, who is `id`. */
+/* Asserts W3: N ends together with the latest reader, whose id is `id`. */
 void assert_fit(const char *id);
-/* Whoever listens and waits for what is free, in the keys as a script left them at server
- * time `now` with this PTTL of N; "": nobody. Rule W13 says that there is none. Asserted
- * after each script of the read-write lock that ran the hand-over to its end. */
+/* The waiter with a listener that waits although the lock is free for it, in the keys
+ * that a script left at server time `now` with this PTTL of N; "": none. Rule W13 says
+ * that there is none. Asserted after each script of the read-write lock that ran the
+ * hand-over to its end. */
 const char *waits_for_free(long long now, long long left);
-/* Makes the lock be free without a release, as by expiry. */
+/* Frees the lock without a release, as an expiry does. */
 void expire(void);
 
 #endif

@@ -197,7 +197,7 @@ static void calls_of_mutex(struct calls *c)
     GOOD(rlock_mutex_destroy(&m));
 }
 
-/* A mutex that waits for itself. */
+/* Calls for a mutex that the calling thread already holds. */
 static void calls_in_vain(struct calls *c)
 {
 #ifndef AS_RWLOCK

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every public function, called with a server that answers, for what is to be true before
- * and after each of them. It uses <rlock.h> only. Thread: any. */
+/* Calls every public function with a server that answers. A test checks what must be true
+ * before and after each call. Uses <rlock.h> only. Thread: any. */
 #ifndef TEST_CALLS_H
 #define TEST_CALLS_H
 
@@ -11,19 +11,20 @@ struct calls {
     rlock_client_t *client;
     const char *url;      /* of its server */
     const char *theirs;   /* a lock of the program's kind that another client holds */
-    const char *free_one; /* a name that nobody uses */
-    long wait_ms;         /* what a deadline is set to */
-    void (*after)(struct calls *calls); /* NULL: nothing; else after each call */
+    const char *free_one; /* a name that no client uses */
+    long wait_ms;         /* from now to the deadlines of timed calls */
+    void (*after)(struct calls *calls); /* called after each call; NULL: nothing */
     void *arg;
     /* what was found */
-    const char *now;   /* the call that is, or was, under way */
+    const char *now;   /* the call that runs, or ran last */
     int count;         /* calls that returned */
-    const char *wrong; /* the first call with an unexpected code, and that; or NULL */
+    const char *wrong; /* the first call with an unexpected code, and that code; NULL:
+                          none */
     int rc;
     const char *odd; /* for `after` */
 };
 
-/* Leaves nothing behind, at the server or here. */
+/* Leaves no lock or key behind, at the server or in this process. */
 void calls_of_all(struct calls *calls);
 
 #endif

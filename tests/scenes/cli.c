@@ -23,11 +23,11 @@
 
 enum { EXIT_NO_EXEC = 127, GLANCE_MS = 5, ENV_MAX = 32 };
 
-/* Where libtool puts the program and the library themselves. */
+/* libtool's directory for the real program and the library */
 #define LIBTOOL_DIR ".libs"
 
-/* The program itself rather than the shell script of libtool's that would run it, which
- * takes ten times as long; where the program is static there is no such script. */
+/* The program itself instead of libtool's shell script that runs it, which takes ten
+ * times as long. A static program has no such script. */
 const char *cli_path(void)
 {
     static char path[PATH_MAX];
@@ -41,7 +41,7 @@ const char *cli_path(void)
     return path;
 }
 
-/* The variable by which that program finds the library. */
+/* The environment variable that lets the program find the library. */
 static const char *library_path(void)
 {
     static char variable[2 * PATH_MAX];
@@ -87,7 +87,7 @@ static char **make_environ(const char *const env[])
         with[n++] = env[i];
     }
     if (!has_conf)
-        with[n] = "RLOCK_CONF=/dev/null"; /* not what the host says */
+        with[n] = "RLOCK_CONF=/dev/null"; /* not the host's file */
     char **all = test_environ(with);
     size_t kept = 0;
     for (size_t i = 0; all[i]; i++)
@@ -97,12 +97,12 @@ static char **make_environ(const char *const env[])
     return all;
 }
 
-/* In the child of fork(): only what is async-signal-safe. */
+/* Runs in the child of fork(): uses async-signal-safe functions only. */
 __attribute__((noreturn)) static void become(const char *const argv[], char **env,
                                              pid_t parent)
 {
     sigset_t none;
-    /* a program that runs in the background, or under nohup, has some ignored */
+    /* a program in the background, or under nohup, starts with some signals ignored */
     for (int i = 1; i < NSIG; i++)
         signal(i, SIG_DFL);
     sigemptyset(&none);
@@ -119,7 +119,7 @@ static void begin(struct cli *c)
 {
     memset(c, 0, sizeof(*c));
     c->in = c->out.fd = c->err.fd = -1;
-    cli_path(); /* not in the child */
+    cli_path(); /* found here, because the child must not */
 }
 
 void cli_start(struct cli *c, const char *const argv[], const char *const env[])
@@ -127,7 +127,7 @@ void cli_start(struct cli *c, const char *const argv[], const char *const env[])
     int in[2], out[2], err[2];
 
     begin(c);
-    /* a socket, so that writing to one that is dead raises no SIGPIPE */
+    /* a socket, so that a write to a dead program raises no SIGPIPE */
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) != 0 ||
         pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0)
         test_die("cannot make pipes: %s", strerror(errno));
@@ -151,7 +151,7 @@ void cli_start(struct cli *c, const char *const argv[], const char *const env[])
     c->err.fd = err[0];
 }
 
-/* Not by forkpty: Valgrind does not know one of its requests. */
+/* Not by forkpty: Valgrind does not know one of its ioctl requests. */
 static int open_terminal(int rows, int columns, char *ret_path, size_t size)
 {
     struct winsize window = { .ws_row = (unsigned short)rows,
@@ -163,7 +163,8 @@ static int open_terminal(int rows, int columns, char *ret_path, size_t size)
     return fd;
 }
 
-/* In the child: a session, whose leader gets the terminal by opening it. */
+/* Runs in the child: starts a session and makes the terminal its controlling one by
+ * opening it. */
 static void take_terminal(const char *path)
 {
     setsid();
@@ -247,7 +248,7 @@ static void take(struct cli *c, struct cli_text *t)
         room > 0 ? read(t->fd, t->text + t->len, room) : read(t->fd, lost, sizeof(lost));
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return;
-    if (n <= 0) { /* EIO: nobody has the terminal open any more */
+    if (n <= 0) { /* EIO: no process has the terminal open any more */
         at_end(c, t);
     } else if (room > 0) {
         t->len += (size_t)n;
@@ -255,7 +256,7 @@ static void take(struct cli *c, struct cli_text *t)
     }
 }
 
-/* False: nothing came within ms, or both have ended. */
+/* False: nothing came within `ms`, or both outputs have ended. */
 static bool look(struct cli *c, int ms)
 {
     struct pollfd fds[] = { { .fd = c->out.fd, .events = POLLIN },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State: of the test that runs; `done` is set by the thread that carries the plan out. */
+/* State: of the current test; the thread that runs the plan sets `done`. */
 #include "faultscene.h"
 
 #include <check.h>
@@ -145,7 +145,7 @@ void fs_run_through(struct nem_step *step)
     ck_assert_int_ge(fs_records[0].end, fs_records[0].begin);
 }
 
-/* ---- asking meanwhile */
+/* ---- commands while the plan runs */
 
 const redisReply *fs_await(struct test_redis *r)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See fixture.h. */
-#include "client/client.h" /* before the fixture, which has a variable of that name */
+#include "client/client.h" /* before fixture.h, which declares a variable `client` */
 #include "net/script.h"
 
 #include "fixture.h"
@@ -533,7 +533,7 @@ bool event_seen(rlock_event_kind_t kind)
     return find_event(&kind);
 }
 
-/* ---- what nearly all of them do (suite.h) */
+/* ---- the test that nearly all other tests resemble (suite.h) */
 
 static bool has_renewed(void *arg)
 {
@@ -568,7 +568,7 @@ START_TEST(all_that_is_common_to_the_tests)
     EXPECT(rlock_mutex_timedlock(&m, &at), ETIMEDOUT);
     OK(rlock_mutex_unlock(&theirs));
 
-    /* its connections break, and what it holds is gone */
+    /* the client's connections break, and the server loses its hold */
     OK(rlock_mutex_lock(&m));
     test_redis_do(redis, "FLUSHALL");
     test_redis_do(redis, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");

@@ -24,7 +24,8 @@ static struct nem_ledger ledger;
 static uint16_t lives[FORGED_PROCESSES + 1];
 static double now_at;
 static uint64_t transactions;
-static uint64_t given_tokens[NEM_LOCKS_MAX]; /* before the first judgement */
+static uint64_t given_tokens[NEM_LOCKS_MAX]; /* per lock: tokens granted before the first
+                                                judgement */
 static bool was_judged;
 static char *text;
 
@@ -212,7 +213,7 @@ struct nem_entry *entry(enum nem_change change, unsigned lock, const char *id,
     return e;
 }
 
-/* The ticket that an id has, and that it has not any more. */
+/* Removes the id from the queue and returns the ticket that it had. */
 static uint64_t unqueue(unsigned lock, const char *id)
 {
     for (size_t i = ledger.count; i-- > 0;) {
@@ -301,7 +302,7 @@ static int by_time(const void *a, const void *b)
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Transactions are told in any order, and numbered by time. */
+/* A test reports transactions in any order; here they are numbered by time. */
 static void sort_ledger(void)
 {
     for (size_t i = 0; i < ledger.count; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Forged rounds of the nemesis, for the tests of its judge: records, faults and a ledger,
- * told in whatever order. Times are ms since the start of the round. A thread is named by
- * process * 10 + thread; the client of process p is "p<p>", an id of it
+ * Forged rounds of the nemesis, for the tests of its judge: records, faults and a ledger.
+ * A test reports them in any order. Times are ms since the start of the round. A thread
+ * is named by process * 10 + thread; the client of process p is "p<p>", and its ids are
  * "p<p>:1:<n>:f300".
  */
 #ifndef TEST_FORGED_H
@@ -14,7 +14,7 @@
 #include <errno.h>
 
 enum {
-    MUTEX = 9, /* the first of its kind that is not kept */
+    MUTEX = 9, /* the first of its kind whose holds are not retained */
     FAIR = 1,
     RWLOCK = 2,
     FENCED = 12,
@@ -31,72 +31,74 @@ enum {
     PRESENCE = 300,
     TIMEOUT = 200,
     SLACK = 100,
-    ROOM = PRESENCE + SLACK, /* how long a fault is felt */
+    ROOM = PRESENCE + SLACK, /* how long the effects of a fault last */
     CALM = 6000,
     ENDED = 10000,
     PATIENCE = 2000,
-    EXACT = 1 /* ms: how exactly the ledger's times are known, each way */
+    EXACT = 1 /* ms: the error of the ledger's times, in each direction */
 };
 
 extern struct nem_round forged;
 extern struct nem_verdict verdict;
 
-/* Checked fixture: a round in which nothing has happened but that the first life of each
- * process has begun at 0. */
+/* Checked fixture: a round in which the first life of each process began at 0, and
+ * nothing else happened. */
 void forged_open(void);
 void forged_close(void);
-/* A test case of the suite with this fixture. */
+/* Adds a test case with this fixture to the suite. */
 TCase *forged_group(Suite *suite, const char *name);
 
 int64_t at_ms(double ms); /* CLOCK_BOOTTIME */
 uint64_t server_at(double ms);
 
-/* ---- what workers write down; the record may be changed until the next call */
+/* ---- the workers' records; a test may change a returned record until the next call */
 
 struct nem_op *record(int who, double at, unsigned what, unsigned call, unsigned lock);
 struct nem_op *invoke(int who, double at, unsigned call, unsigned lock);
 struct nem_op *returns(int who, double at, unsigned call, unsigned lock, int code);
-/* lock() from `from` to `at`, which gave 0, D at `end`. */
+/* A lock() from `from` to `at` that returned 0, with D at `end`. */
 struct nem_op *takes(int who, unsigned lock, const char *id, double from, double at,
                      double end);
 struct nem_op *checks(int who, unsigned lock, const char *id, double at, double end,
                       int code);
-/* unlock() of the last level. */
+/* An unlock() of the last level. */
 struct nem_op *unlocks(int who, unsigned lock, const char *id, double from, double to,
                        double end, int code);
 struct nem_op *event_lost(int who, unsigned lock, double at);
 /* The process's next life has begun. */
 void restarts(int process, double at);
-/* The lives of the process that were told so far have the crash guard. */
+/* All lives of the process reported so far have the crash guard. */
 void has_guard(int process);
 
 void fault(int kind, unsigned target, unsigned lock, double begin, double end);
 struct nem_fault *last_fault(void);
-/* A deletion or eviction of a lock's key; "": it never came. */
+/* A key of the lock was deleted or evicted; "": the key never arrived. */
 void loses(int kind, unsigned lock, const char *key, double at);
 
 /* ---- what the server did */
 
-/* The entries that follow are of one transaction at that time. */
+/* The entries that follow belong to one transaction at that time. */
 void transaction(double at);
 struct nem_entry *entry(enum nem_change change, unsigned lock, const char *id,
                         uint64_t value);
-/* GRANTED, with a lease until `end`; the ticket is what the id was queued with. */
+/* GRANTED, with a lease until `end`; the ticket is the one that the id was queued
+ * with. */
 struct nem_entry *grants(unsigned lock, const char *id, double end);
-/* READ; `opens`: it begins a reading. */
+/* READ; `opens`: it is the first of a reading. */
 struct nem_entry *reads(unsigned lock, const char *id, double end, bool opens);
 void leaves(unsigned lock, const char *id, bool frees);
 void queues(unsigned lock, const char *id, bool reading);
 void present(unsigned lock, const char *client, double until);
-/* The client was buried: its marker. What it had is to be told before. */
+/* The client was recovered: writes its marker. Report the end of its holds and waits
+ * first. */
 void buries(unsigned lock, const char *client);
 
-/* ---- both: a whole hold, from the grant at `from` to the release at `to`. */
+/* ---- both: a whole hold, granted at `from` and released at `to` */
 void holds(int who, unsigned lock, const char *id, double from, double to);
 
 /* ---- judgement */
 
-/* May be repeated, with more told. */
+/* May be called again after more reports. */
 void judge(void);
 #define BREAKS(rule, count)                                                              \
     do {                                                                                 \
@@ -116,14 +118,14 @@ void judge(void);
         ck_assert_uint_eq(verdict.violations[rule], 0);                                  \
         ck_assert_uint_eq(verdict.excused[rule], count);                                 \
     } while (0)
-/* It was not tried. */
+/* Asserts that the rule was not tried. */
 #define LEAVES(rule)                                                                     \
     do {                                                                                 \
         judge();                                                                         \
         ck_assert_uint_eq(verdict.violations[rule], 0);                                  \
         ck_assert_uint_eq(verdict.judged[rule], 0);                                      \
     } while (0)
-/* What was printed. */
+/* The text that the judge has printed. */
 const char *forged_text(void);
 
 #endif

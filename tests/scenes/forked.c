@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See forked.h. The report is a page that both share. */
+/* See forked.h. Parent and child share the page with the report. */
 #include "forked.h"
 
 #include "die.h"
@@ -21,7 +21,7 @@ enum { LONG_MS = 30000 };
 static bool is_child;
 
 #ifdef __SANITIZE_ADDRESS__
-/* Its checker of leaks would take for lost what the parent's threads had in hand. */
+/* LeakSanitizer would report memory that the parent's threads were using as lost. */
 int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
 {
@@ -52,7 +52,8 @@ static void end_as(enum forked_end end)
     case FORKED_EXIT_NOW:
         _exit(0);
     case FORKED_KILL:
-        /* from without: who raises it himself Valgrind looks through for leaks */
+        /* from another process: Valgrind looks for leaks in a process that raises the
+         * signal itself */
         (void)!system("kill -KILL $PPID");
         break;
     case FORKED_THREAD:
@@ -74,7 +75,7 @@ void forked_start_by(struct forked *f, pid_t (*how)(void),
                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (f->report == MAP_FAILED)
         test_die("no memory to share");
-    if (how != fork) /* which runs handlers */
+    if (how != fork) /* other functions run no atfork handlers */
         test_before_fork();
     atomic_store(&f->report->line, -1);
     f->status = -1;

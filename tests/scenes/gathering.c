@@ -14,7 +14,7 @@
 
 enum { LINE_SIZE = 256, SLOW_SCALE = 5, FIELDS = 5 };
 
-/* Of the test's own client: it never renews while a test counts. */
+/* of the test's own client: it never renews while a test counts requests */
 #define LONG_LEASE "?lease=3600000"
 #define MAILBOX "rlock:client:"
 
@@ -26,7 +26,7 @@ static struct test_server server;
 static rlock_client_t *client;
 static char log_path[TEST_PATH_MAX + 8];
 static FILE *log_file;
-static long long newest_ticket; /* that was seen */
+static long long newest_ticket; /* the newest ticket seen so far */
 
 /* ---- fixtures */
 
@@ -72,7 +72,7 @@ void gather_open(void)
     test_server_reset(&server);
     gather_redis = test_redis_connect(server.path);
     test_clock_step(&gather_clock, gather_redis, 0);
-    /* processes of a test that failed die by themselves, but not at once */
+    /* the processes of a failed test die by themselves, but not at once */
     if (!test_wait_until(is_nobody_there, NULL, GATHER_SOON_MS))
         test_die("clients of an earlier test are left");
     test_server_reset(&server);
@@ -103,7 +103,7 @@ long gather_scaled(long count, long few, const char *of_what)
 
 /* ---- processes */
 
-/* Whether somebody listens to the mailbox. */
+/* Whether the mailbox has a listener. */
 static bool has_mailbox(void *arg)
 {
     const struct member *p = arg;
@@ -118,7 +118,7 @@ static bool has_no_mailbox(void *arg)
     return !has_mailbox(arg);
 }
 
-/* Its uuid is the part of a mailbox's name that was not there before. */
+/* A process that starts. Its uuid is in the mailbox name that is new. */
 struct newcomer {
     struct member *member;
     const redisReply *before;
@@ -155,10 +155,11 @@ void member_start(struct member *p, const char *parameters)
 {
     char path[PATH_MAX], url[TEST_URL_MAX + LINE_SIZE];
     memset(p, 0, sizeof(*p));
-    /* the test's own, which comes late otherwise and is taken for this one's */
+    /* wait for the test's own mailbox first: if it came later, it would be taken for this
+     * process's */
     if (!test_wait_until(own_mailbox_is_there, NULL, GATHER_SOON_MS))
         test_die("the test's own client does not listen");
-    /* stays valid: has_come looks through a connection of its own */
+    /* this reply stays valid, because has_come uses another connection */
     struct newcomer n = { p, test_redis_do(gather_redis, "PUBSUB", "CHANNELS",
                                            MAILBOX "*") };
     test_build_path(path, sizeof(path), "tests/crowd");
@@ -202,7 +203,7 @@ bool member_has(const struct member *p, const char *id)
     return strncmp(p->uuid, id, n) == 0 && id[n] == ':';
 }
 
-/* ---- asking one after the other */
+/* ---- requests one after the other */
 
 struct look {
     const struct member *member;
@@ -237,7 +238,7 @@ bool member_asks(struct member *p, long thread, long wait_ms, long hold_us,
     return true;
 }
 
-/* ---- what the processes say */
+/* ---- the log of the processes */
 
 bool gather_event(struct event *ret_event)
 {
@@ -254,7 +255,7 @@ bool gather_event(struct event *ret_event)
     return true;
 }
 
-/* ---- what the server holds */
+/* ---- the data at the server */
 
 long gather_queued(void)
 {
@@ -294,7 +295,7 @@ bool gather_holder(char id[GATHER_ID_SIZE], uint64_t *ret_token)
     for (size_t i = 0; i + 1 < r->elements; i += 2) {
         if (strcmp(r->element[i]->str, "token") == 0)
             *ret_token = strtoull(r->element[i + 1]->str, NULL, 10);
-        if (!strchr(r->element[i]->str, ':')) /* mode, since, token */
+        if (!strchr(r->element[i]->str, ':')) /* other fields: mode, since, token */
             continue;
         snprintf(id, GATHER_ID_SIZE, "%s", r->element[i]->str);
         found = true;

@@ -78,7 +78,8 @@ const char *const *guard_env(const char *more)
 
     snprintf(directory, sizeof(directory), "RLOCK_RUNDIR=%s", guard_dir);
     snprintf(url, sizeof(url), "RLOCK_URL=%s", server.url);
-    env[1] = has_url ? more : url; /* of two the first one would count */
+    env[1] = has_url ? more : url; /* if a variable is there twice, the first one
+                                      applies */
     env[2] = has_url ? NULL : more;
     return env;
 }

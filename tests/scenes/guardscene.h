@@ -20,7 +20,7 @@ enum {
     GUARD_USAGE = 64,
     GUARD_INTERNAL = 70,
     GUARD_CONFIG = 78,
-    GUARD_STOP_MS = 2000 /* from a signal to its end: a second, and one for the machine */
+    GUARD_STOP_MS = 2000 /* from a signal to its end: 1 s, plus 1 s for a slow machine */
 };
 
 extern struct test_server server;
@@ -57,7 +57,8 @@ void guard_is_ready(void);
 /* Makes the socket of a service manager; `abstract`: not in the file system. Returns the
  * variable for guard_env, valid until the next call. */
 const char *guard_manager(bool abstract);
-/* Whether the manager gets this message within test_ms(CLI_WAIT_MS); drops all others. */
+/* Whether the manager gets this message within test_ms(CLI_WAIT_MS). Drops all other
+ * messages. */
 bool guard_tells(const char *text);
 
 /* Writes a file with this text into the server's directory. Its path, valid until the

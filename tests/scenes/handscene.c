@@ -8,7 +8,7 @@ const struct rlk_handoff bound = { .ns = 10 * MS, .count = 1000 };
 
 struct rlk_registry reg;
 struct rlk_counters counters;
-struct rlk_thread threads[THREADS]; /* the first one holds */
+struct rlk_thread threads[THREADS]; /* the first one holds the lock */
 struct rlk_waiter waiters[THREADS];
 struct rlk_lock *lock;
 struct rlk_hold *hold;
@@ -36,7 +36,7 @@ static void enter_as(char letter, const char *flags, unsigned others, uint64_t t
     rlk_hold_put_locked(hold);
 }
 
-/* A hold of threads[0], as a request that left at `now` was answered; of a kind. */
+/* Gives threads[0] a hold of a kind, as if a request that left at `now` were answered. */
 void enter(const char *flags, unsigned others)
 {
     enter_as('m', flags, others, 0);
@@ -132,7 +132,7 @@ void tear_down(void)
     }
 }
 
-/* Thread i has waited so long. */
+/* Thread i has waited for `ms`. */
 void waits(int i, int64_t ms)
 {
     waiters[i].since = now - ms * MS;
@@ -147,7 +147,7 @@ struct rlk_holder *part_of(int i)
     return l ? RLK_CONTAINER_OF(l, struct rlk_holder, thread_link) : NULL;
 }
 
-/* Thread i unlocks: whether the hold stays here. */
+/* Thread i unlocks. Whether the process still has the hold. */
 bool unlocks(int i)
 {
     struct rlk_holder *holder = part_of(i);
@@ -165,14 +165,15 @@ bool enters(int i)
         lock->queue->woken = NULL;
     struct rlk_hold *spent;
     bool in = rlk_handoff_enter_locked(lock, &waiters[i], bound, now, &spent);
-    if (spent) { /* the thread would release it */
+    if (spent) { /* if the hold is used up, the thread releases it */
         rlk_lock_promote_locked(lock);
         rlk_hold_background_locked(spent, now, now + LEASE * MS);
     }
     return in;
 }
 
-/* Thread 0 unlocks and takes it again, past thread 1, which has not slept for long. */
+/* Thread 0 unlocks and locks again at once, before thread 1, which has not slept for
+ * long. */
 bool goes_on(void)
 {
     waiters[1].since = now;
@@ -190,7 +191,7 @@ bool is_woken(int i)
     return !rlk_list_empty(&threads[i].wake_link);
 }
 
-/* The server is asked now, whatever the lease says. */
+/* The registry must ask the server now, however long the lease still is. */
 bool is_asked(void)
 {
     return hold->timer.armed && hold->timer.when <= now;

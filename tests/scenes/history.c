@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State: lists that only grow, one for each kind of sight. */
+/* State: lists that only grow, one for each kind of observation. */
 #include "history.h"
 
 #include "die.h"
@@ -15,7 +15,7 @@ enum { WHY_MAX = 256, SIZE_FIRST = 64 };
 struct ask {
     bool known, out, dead;
     long long ticket;
-    uint64_t last; /* dead: the newest token then */
+    uint64_t last; /* if dead: the newest token at that time */
     long grants;
 };
 
@@ -37,7 +37,7 @@ struct list {
 
 struct history {
     struct list asks;         /* struct ask, by who */
-    struct list order;        /* long who, as they asked */
+    struct list order;        /* long who, in the order of requests */
     struct list grants, seen; /* struct grant */
     struct list queues;       /* struct queue */
     char why[WHY_MAX];
@@ -175,7 +175,7 @@ static const char *one_grant_fault(struct history *h, const struct grant *grant)
     return NULL;
 }
 
-/* Each grant for itself, and that nobody has two. */
+/* Checks each grant by itself, and that no token is given twice. */
 static const char *grants_fault(struct history *h)
 {
     const struct grant *grants = h->grants.items;
@@ -226,7 +226,8 @@ static const char *seen_fault(struct history *h)
         if (said && said->who != seen[i].who)
             return FAULT(h, "seen: %" PRIu64 " was %ld's at the server, and %ld says so",
                          seen[i].token, seen[i].who, said->who);
-        /* one that timed out meanwhile gives it back; it may be seen with it */
+        /* a request that timed out meanwhile releases its grant, and may be seen with
+         * it */
         if (!said && ask_of(h, seen[i].who)->dead) {
             const char *why = one_grant_fault(h, &seen[i]);
             if (why)

@@ -2,8 +2,7 @@
 /*
  * Records what happened to the waiters of one fair lock and judges whether it was fair
  * (L5). The test reports what it saw. `who` is a small number that the test gives to each
- * request, or to each waiter where waiters request again and again. Thread: one at a
- * time.
+ * request, or to each waiter if waiters request again and again. Thread: one at a time.
  */
 #ifndef TEST_HISTORY_H
 #define TEST_HISTORY_H
@@ -14,7 +13,7 @@
 struct history;
 
 struct history *history_new(void);
-/* NULL is fine. */
+/* Does nothing with NULL. */
 void history_free(struct history *h);
 
 /* ---- the record */

@@ -138,7 +138,7 @@ bool livefile_view_wait(const struct livefile_view *file, const char *name, int 
     return test_wait_until(is_so, &wish, SOON_MS);
 }
 
-/* ---- a dead one's */
+/* ---- the live file of a dead client */
 
 void livefile_view_make(const char *dir, const char *uuid, const char *server)
 {
@@ -152,7 +152,7 @@ void livefile_view_make(const char *dir, const char *uuid, const char *server)
     ck_assert_msg(fd >= 0, "%s: %s", before, strerror(errno));
     ck_assert_int_eq(write(fd, text, sizeof(text)), sizeof(text));
     ck_assert_int_eq(rename(before, path_of(path, dir, uuid)), 0);
-    close(fd); /* of which the kernel tells those who look */
+    close(fd); /* readers get this event from the kernel */
 }
 
 bool livefile_view_exists(const char *dir, const char *uuid)

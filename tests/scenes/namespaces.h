@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A test's process in namespaces of its own, so that it may mount what would be
- * everybody's otherwise. With the capabilities of root, or in a user namespace where
- * those are to be had; else the test says that it is skipped. Thread: the main one,
- * before there are others: who starts later is in them, too. */
+/* Moves a test's process into namespaces of its own, so that its mounts affect no other
+ * process. This needs root's capabilities, or a user namespace where the system allows
+ * one; otherwise the test prints that it is skipped. Thread: the main one, before it
+ * starts other threads, so that they are in the namespaces, too. */
 #ifndef TEST_NAMESPACES_H
 #define TEST_NAMESPACES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The calling process has these (CLONE_NEWNS, ...) from now on; mounts stay its own. The
- * user is the same. */
+/* Moves the calling process into new namespaces of these kinds (CLONE_NEWNS, ...). Its
+ * mounts stay invisible outside. It keeps its user. */
 bool namespaces_enter(const char *test, int kinds);
-/* An empty tmpfs there, of the user's own, of so many bytes; 0: as many as it likes. */
+/* Mounts an empty tmpfs that belongs to the user, of this many bytes; 0: without a
+ * limit. */
 void namespaces_mount(const char *path, size_t bytes);
-/* It has so many from now on. */
+/* Changes the limit of that tmpfs. */
 void namespaces_resize(const char *path, size_t bytes);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A scene with two clients of this process, `self` straight to the server and `other`
- * through the proxy, and a handle of each, `m` and `n`, of one lock. For a program of one
- * file.
+ * A scene with two clients of this process: `self` connects straight to the server,
+ * `other` through the proxy. `m` and `n` are their handles of one lock. For a program of
+ * one file.
  */
 #ifndef TEST_PAIR_H
 #define TEST_PAIR_H
 
 #include "scene.h"
 
-enum { COMMAND_MS = 300 /* of `other` */ };
+enum { COMMAND_MS = 300 /* the command timeout of `other` */ };
 
 static rlock_client_t *self, *other;
 static rlock_mutex_t m, n;

@@ -30,8 +30,8 @@ void recovery_close(void)
 
 enum { NAMES_SIZE = 4096 };
 
-/* The files' names, one behind the other; uuid: that of one which is not among `known`,
- * may be NULL. */
+/* The files' names, one after the other. uuid: gets that of a file that is not among
+ * `known`; may be NULL. */
 static void list_files(char names[NAMES_SIZE], const char *known, char *uuid)
 {
     const struct dirent *entry;

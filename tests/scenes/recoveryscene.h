@@ -10,7 +10,7 @@
 
 #include "scene.h"
 
-enum { RECOVERY_LEASE_MS = 120000, RECOVERY_PRESENCE_MS = 30000 /* the most */ };
+enum { RECOVERY_LEASE_MS = 120000, RECOVERY_PRESENCE_MS = 30000 /* the maximum */ };
 
 extern struct worker v, w, x;
 extern const char *recovery_dir;
@@ -25,7 +25,7 @@ void recovery_close(void);
 void recovery_start(struct worker *who, const char *name, const char *options);
 void recovery_start_at(struct worker *who, const char *url, const char *name,
                        const char *options);
-/* The uuid of v's client, once v was started. */
+/* The uuid of v's client, set when v has started. */
 extern char recovery_uuid[RLK_UUID_LEN + 1];
 /* A rule of the proxy about requests and messages that contain this uuid. */
 #define RECOVERY_RULE(...) TEST_RULE(scene_proxy, .contains = recovery_uuid, __VA_ARGS__)
@@ -33,13 +33,13 @@ extern char recovery_uuid[RLK_UUID_LEN + 1];
 void recovery_kill_v(void);
 /* Waits until there are so many live files, one for each client not yet recovered. */
 void recovery_wait_files(int count);
-/* Asserts that the call of the worker's thread t succeeds; that it still waits. */
+/* Assert that the call of the worker's thread t succeeds; that it still waits. */
 void recovery_has_it(struct worker *who);
 void recovery_still_waits(struct worker *who);
-/* Asserts that its thread t holds the lock, SAFE. */
+/* Asserts that the worker's thread t holds the lock, and that it is SAFE. */
 void recovery_is_safe(struct worker *who);
-/* Opens and closes a client, which recovers at once; then only so many live files are
- * left. */
+/* Opens and closes a client, which recovers dead ones at once. Then exactly `files` live
+ * files are left. */
 void recovery_look(int files);
 /* The next event OWNER_DIED of the worker; NULL: none so far. */
 const char *recovery_event(struct worker *who);

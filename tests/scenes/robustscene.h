@@ -50,7 +50,7 @@ static inline void close_scene(void)
     scene_close();
 }
 
-/* A thread of x takes the lock and ends, so that its owner died. */
+/* A thread of x takes the lock and ends: its owner has died. */
 static inline void x_dies_inside(void)
 {
     scene_says(&x, "ok", "on dead lock m");
@@ -58,7 +58,7 @@ static inline void x_dies_inside(void)
     ck_assert(scene_wait_free("N", SCENE_SOON_MS));
 }
 
-/* The next owner does not make it consistent: the lock is not recoverable. */
+/* The next owner does not make the lock consistent: it is not recoverable any more. */
 static inline void x_spoils(void)
 {
     x_dies_inside();

@@ -46,7 +46,8 @@ void scene_close(void)
 {
     cli_stop(&c);
     cli_stop(&other);
-    for (int i = 0; i < pid_count; i++) /* if a test failed: nothing is left behind */
+    for (int i = 0; i < pid_count; i++) /* after a failed test: no process is left
+                                           behind */
         if (run_state(pids[i]) != 'X')
             kill(pids[i], SIGKILL);
     test_redis_close(redis);
@@ -115,7 +116,8 @@ void scene_force(void)
 {
     rlock_client_t *client = NULL;
 
-    /* the holder may be quicker than his mailbox; he would be told by the next renewal */
+    /* the command may start before its client's mailbox is subscribed; then only the next
+     * renewal would report the loss */
     ck_assert(test_wait_until(is_subscribed, NULL, CLI_WAIT_MS));
 
     ck_assert_int_eq(rlock_client_open(&client, server.url, NULL), 0);
@@ -155,7 +157,7 @@ char run_state(pid_t pid)
     return after && after[1] == ' ' ? after[2] : 'X';
 }
 
-/* A zombie, too: not every machine's first process is quick to reap. */
+/* True also for a zombie: not every machine's first process reaps quickly. */
 static bool is_gone(void *arg)
 {
     char state = run_state(*(const pid_t *)arg);

@@ -104,8 +104,8 @@ struct place {
 struct state {
     struct place places[WHO_MAX];
     long readers, writers, most_readers;
-    long writer;                    /* the last one */
-    bool downgraded;                /* it is */
+    long writer;                    /* the last one that entered */
+    bool downgraded;                /* whether that writer has downgraded */
     uint64_t newest, newest_writer; /* tokens */
 };
 
@@ -176,7 +176,7 @@ static void enter(struct state *s, const struct seen *e)
         s->most_readers = s->readers;
 }
 
-/* One event more; its fault. */
+/* Judges one more event. Returns the broken rule. */
 static const char *step(struct rwhistory *h, size_t at, struct state *s)
 {
     const struct seen *e = &h->events[at];
@@ -252,13 +252,14 @@ size_t rwhistory_events(const struct rwhistory *h)
 
 /* ---- the bounds of W14 */
 
-/* What became of what `who` was seen to wait for: the token he got, UINT64_MAX when he
- * waits still. False: it cannot be told which of his requests was seen, or he gave up. */
+/* What became of the request that `who` was seen waiting with: the token that it got;
+ * UINT64_MAX when it still waits. False: several requests of `who` may have been the one
+ * seen, or the request failed. */
 static bool outcome(const struct rwhistory *h, const struct rwhistory_look *look,
                     long who, uint64_t *ret_token)
 {
     bool asks = false;
-    if (look->till > h->count) /* the log is not read so far */
+    if (look->till > h->count) /* the log is not read up to there */
         return false;
     for (size_t i = look->since; i-- > 0;) {
         if (h->events[i].who != who)
@@ -274,7 +275,7 @@ static bool outcome(const struct rwhistory *h, const struct rwhistory_look *look
         if (e->kind != RWLOG_READS && e->kind != RWLOG_WRITES)
             return false;
         *ret_token = e->token;
-        /* asked again before the look was over: it may be that which was seen */
+        /* a request again before the end of the look: the look may have seen that one */
         for (i++; i < look->till && i < h->count; i++)
             if (h->events[i].who == who && h->events[i].kind == RWLOG_ASKS)
                 return false;
@@ -283,8 +284,8 @@ static bool outcome(const struct rwhistory *h, const struct rwhistory_look *look
     return asks;
 }
 
-/* The most often that one thread began to read between the look and the writer with this
- * token; -1 without one. */
+/* The largest number of times that one thread began to read between the look and the
+ * writer with this token; -1 if there is no writer. */
 static long reads_past(const struct rwhistory *h, const struct rwhistory_look *look)
 {
     long counts[WHO_MAX] = { 0 }, most = 0;
@@ -295,15 +296,15 @@ static long reads_past(const struct rwhistory *h, const struct rwhistory_look *l
         const struct seen *e = &h->events[i];
         if (e->who == look->writer && e->kind == RWLOG_WRITES)
             break;
-        /* by the token: who read before it may be slow to say so */
+        /* compared by token: a reader before the writer may log its event late */
         if (e->kind == RWLOG_READS && e->token < token && ++counts[e->who] > most)
             most = counts[e->who];
     }
     return most;
 }
 
-/* How many writers came after the holder who was seen and before the reader; -1 when that
- * is not known. */
+/* The number of writers between the holder that was seen and the reader; -1 when it is
+ * unknown. */
 static long writes_past(const struct rwhistory *h, const struct rwhistory_look *look,
                         long reader)
 {
@@ -311,7 +312,7 @@ static long writes_past(const struct rwhistory *h, const struct rwhistory_look *
     uint64_t token;
     if (look->token == 0 || !outcome(h, look, reader, &token))
         return -1;
-    /* the holder may have said so before the look */
+    /* the holder may have logged its event before the look */
     for (size_t i = look->since; i < h->count; i++) {
         const struct seen *e = &h->events[i];
         if (e->who == reader && e->kind == RWLOG_READS)

@@ -14,8 +14,8 @@
 
 enum { RWHISTORY_READERS_MAX = 32, RWHISTORY_WHO_MAX = 1024 };
 
-/* A look at the server, at one instant after the log entries before `since` and before
- * those from `till` on. */
+/* A look at the server at one instant: after the log entries before `since`, and before
+ * the entries from `till` on. */
 struct rwhistory_look {
     size_t since, till;
     uint64_t token;                      /* of the holder, or of the reading */
@@ -27,7 +27,7 @@ struct rwhistory_look {
 struct rwhistory;
 
 struct rwhistory *rwhistory_new(void);
-/* NULL is fine. */
+/* Does nothing with NULL. */
 void rwhistory_free(struct rwhistory *h);
 
 /* ---- the record */
@@ -37,7 +37,7 @@ void rwhistory_add(struct rwhistory *h, enum rwlog_kind kind, long who, uint64_t
 void rwhistory_read(struct rwhistory *h, struct rwlog *log);
 /* Reads the rest of the log, when no thread writes any more. */
 void rwhistory_read_all(struct rwhistory *h, struct rwlog *log);
-/* Copied. */
+/* The look is copied. */
 void rwhistory_look(struct rwhistory *h, const struct rwhistory_look *look);
 
 /* ---- the verdict: NULL, or the first broken rule and who broke it, valid until the next
@@ -58,8 +58,8 @@ const char *rwhistory_fault(const struct rwhistory *h);
  *   writes: since a reader was seen waiting, at most one writer was before it. */
 const char *rwhistory_phase_fault(struct rwhistory *h);
 
-/* The largest such numbers: reads of one thread past one writer, writers past one
- * reader. */
+/* The largest such numbers: of reads of one thread before one writer; of writers before
+ * one reader. */
 long rwhistory_reads_past(struct rwhistory *h);
 long rwhistory_writes_past(struct rwhistory *h);
 
@@ -70,7 +70,7 @@ long rwhistory_writers_seen(const struct rwhistory *h);
 long rwhistory_readers_seen(const struct rwhistory *h);
 /* The largest number of simultaneous readers. */
 long rwhistory_most_readers(const struct rwhistory *h);
-/* The number of events of this kind; of threads from `from` to below `to`. */
+/* The number of events of this kind by threads from `from` to below `to`. */
 long rwhistory_count(const struct rwhistory *h, enum rwlog_kind kind, long from, long to);
 
 #endif

@@ -19,14 +19,14 @@
 enum { RWLOG_MAX = 1 << 19, RWLOG_APART = 4096 };
 
 enum rwlog_kind {
-    RWLOG_NOTHING,    /* its thread was killed while it wrote */
+    RWLOG_NOTHING,    /* its thread was killed while it wrote the event */
     RWLOG_ASKS,       /* before the call */
     RWLOG_READS,      /* acquired to read, with this token */
     RWLOG_WRITES,     /* acquired to write */
     RWLOG_DOWNGRADES, /* before the call: reads from now on, with the same token */
     RWLOG_LEAVES,     /* before the call */
     RWLOG_OUT,        /* the call ended without the lock */
-    RWLOG_DEAD        /* was killed; written when it was so */
+    RWLOG_DEAD        /* the process was killed; written after its death */
 };
 
 struct rwlog_event {
@@ -37,14 +37,14 @@ struct rwlog_event {
 
 struct rwlog {
     _Atomic uint64_t next;   /* event */
-    atomic_bool go;          /* threads begin */
-    atomic_bool stop;        /* those without an end are done */
-    atomic_bool open;        /* those that stay inside may leave */
-    atomic_long inside;      /* readers that stay, or go hand in hand */
-    atomic_long late_ms;     /* the latest answer, after its deadline */
+    atomic_bool go;          /* threads may begin */
+    atomic_bool stop;        /* threads without a number of rounds shall end */
+    atomic_bool open;        /* readers that stay inside may leave */
+    atomic_long inside;      /* the readers inside of the jobs r and s (rwcrowd.c) */
+    atomic_long late_ms;     /* the longest time from a deadline to the late return */
     _Atomic uint64_t writer; /* pid of the process that changes the data, or 0 */
     char apart[RWLOG_APART];
-    _Atomic uint64_t first; /* the data: twice the same number */
+    _Atomic uint64_t first; /* the data: both numbers are always equal */
     char far_apart[RWLOG_APART];
     _Atomic uint64_t second;
     struct rwlog_event events[RWLOG_MAX];
@@ -69,7 +69,7 @@ static inline void rwlog_unmap(struct rwlog *log)
         munmap(log, sizeof(*log));
 }
 
-/* A full log still counts, so that the tests notice. */
+/* A full log still counts its events, so that the tests notice. */
 static inline void rwlog_add(struct rwlog *log, enum rwlog_kind kind, long who,
                              uint64_t token)
 {

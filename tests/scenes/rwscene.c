@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State: the log and the processes of the test that runs. */
+/* State: the log and the processes of the current test. */
 #include "rwscene.h"
 
 #include "die.h"
@@ -44,7 +44,7 @@ void rw_close(void)
 
 /* ---- processes */
 
-/* Its uuid is the part of a mailbox's name that was not there before. */
+/* A process that starts. Its uuid is in the mailbox name that is new. */
 struct newcomer {
     struct rw_party *party;
     const redisReply *before;
@@ -90,7 +90,7 @@ static void start(struct rw_party *p, const struct rw_options *o,
     snprintf(first, sizeof(first), "%ld", p->first);
     snprintf(kind, sizeof(kind), "%d", o->kind);
     snprintf(section, sizeof(section), "%ld", o->section_ms ? o->section_ms : SECTION_MS);
-    /* stays valid: has_come looks through a connection of its own */
+    /* this reply stays valid, because has_come uses another connection */
     struct newcomer newcomer = { p, test_redis_do(scene_redis, "PUBSUB", "CHANNELS",
                                                   MAILBOX "*") };
     test_program_start(&p->program, argv, NULL);
@@ -173,7 +173,8 @@ bool rw_stop(struct rw_totals *ret_totals, long ms)
 
 /* ---- looks */
 
-/* The only thread of the process with this id; -1: it has several, or is not ours. */
+/* The number of the only thread of the process with this id; -1: the process has several
+ * threads, or is not the test's. */
 static long who_of(const char *id)
 {
     for (long i = 0; i < rw_count; i++)

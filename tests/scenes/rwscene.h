@@ -17,11 +17,11 @@ enum { RW_PARTIES_MAX = 16, RW_UUID_SIZE = 37 };
 struct rw_party {
     struct test_program program;
     char uuid[RW_UUID_SIZE];
-    long first, count; /* its threads' numbers */
+    long first, count; /* the numbers of its threads */
     bool dead;
 };
 
-/* What the processes said at their end. */
+/* The sums of what the processes print when they end. */
 struct rw_totals {
     long sections, writes, torn, lost, failed;
 };

@@ -70,8 +70,8 @@ static long mailboxes(void)
     return (long)r->elements;
 }
 
-/* Who listens, by name. A count would not do: whose process has ended may be in it for a
-   moment more, until the server has seen its connections close. */
+/* The listeners by name. Their number would not do: it may still include a process that
+ * has ended, until the server has seen its connections close. */
 struct listeners {
     size_t n;
     char **names;
@@ -115,7 +115,7 @@ static void free_listeners(struct listeners *l)
     free(l->names);
 }
 
-/* Until one listens that was not there before; what was noted ends here. */
+/* Waits for a listener that was not there before; releases the list. */
 static void wait_for_another(struct listeners *before)
 {
     ck_assert(test_wait_until(another_listens, before, SCENE_SOON_MS));
@@ -160,7 +160,7 @@ static void make_mutex(rlock_mutex_t *m, rlock_client_t *client, const char *nam
         rc = rlock_mutexattr_setfencing(&attr, fencing);
 #ifdef AS_RWLOCK
     if (robust != RLOCK_MUTEX_STALLED)
-        rc = ENOTSUP; /* read-write locks are not */
+        rc = ENOTSUP; /* read-write locks have no such call */
 #else
     if (rc == 0)
         rc = rlock_mutexattr_setrobust(&attr, robust);
@@ -211,8 +211,8 @@ struct arrival {
     struct listeners before;
 };
 
-/* Whether the worker has read a message behind its subscription. Those who have begun to
- * listen meanwhile are sent one each, which says nothing: another may be among them. */
+/* Whether the worker has read a message that was sent after its subscription. Each new
+ * listener gets one that says nothing, because the worker may be any of them. */
 static bool has_heard(void *arg)
 {
     struct arrival *a = arg;
@@ -351,7 +351,7 @@ bool scene_worker_got(struct worker *w, long ms)
     return news && strcmp(news, "done t ok") == 0;
 }
 
-/* ---- what the server holds */
+/* ---- the data at the server */
 
 const char *scene_key(char *buf, const char *name, const char *suffix)
 {
@@ -375,7 +375,7 @@ bool scene_holder(const char *name, char id[SCENE_ID_MAX])
 {
     const redisReply *r = test_redis_do(scene_redis, "HKEYS", name);
     for (size_t i = 0; i < r->elements; i++) {
-        if (!strchr(r->element[i]->str, ':')) /* mode, since, token */
+        if (!strchr(r->element[i]->str, ':')) /* other fields: mode, since, token */
             continue;
         snprintf(id, SCENE_ID_MAX, "%s", r->element[i]->str);
         return true;
@@ -582,7 +582,7 @@ void scene_release_by_hand(const char *name)
 {
     char channel[SCENE_KEY_MAX];
     snprintf(channel, sizeof(channel), "redisson_lock__channel:{%s}", name);
-    /* the last one is for the read-write lock's script alone */
+    /* only the read-write lock's script reads the last argument */
     ck_assert_str_eq(scene_call(RLK_MUTEX_RELEASE, name, by_hand, "0", channel, "16"),
                      "released");
 }
@@ -620,7 +620,7 @@ const char *scene_sha(enum rlk_script_id script)
     return rlk_scripts[script].sha;
 }
 
-/* ---- what nearly all of them do (suite.h) */
+/* ---- the test that nearly all other tests resemble (suite.h) */
 
 START_TEST(all_that_is_common_to_the_tests)
 {

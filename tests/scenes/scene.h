@@ -22,8 +22,8 @@
 
 /* The type of lock that the program is built for (as_fair.h, as_rwlock.h): whether each
  * waiting thread has its own ticket at the server, the letter in ids, the mode of
- * holders, the option of a worker's init, and the last arguments of the acquire script.
- */
+ * holders, the option of a worker's init, and the last arguments of the acquire
+ * script. */
 #if defined(AS_RWLOCK)
 enum { SCENE_IN_ORDER = 0 };
 #define SCENE_LETTER "w"
@@ -111,15 +111,15 @@ void scene_worker_does(struct worker *w, const char *verb);
 void scene_worker_has_no_more_than(struct worker *w, long long ms);
 /* Asserts that the call of the worker's thread soon ends with this code. */
 void scene_worker_ends(struct worker *w, const char *thread, const char *code);
-/* Ends both workers and empties the server, for a test that has to start again because
- * the machine was too slow for its times. */
+/* Ends both workers and empties the server, for a test that must start again because the
+ * machine was too slow for its times. */
 void scene_anew(struct worker *a, struct worker *b);
 /* A counter of its client: a field of rlock_stats_t. */
 long long scene_stat(struct worker *w, const char *field);
 /* Waits until the cancel of the worker's thread has reached the rule. A cancel may be
- * sent until 100 ms after the deadline of the call. When the machine stood still for that
- * long, no cancel was sent: returns false, the thread has ended with ETIMEDOUT, and the
- * test has to start again (scene_anew). */
+ * sent until 100 ms after the deadline of the call. False: the machine stood still for
+ * that long and no cancel was sent; the thread has ended with ETIMEDOUT, and the test
+ * must start again (scene_anew). */
 bool scene_cancel_left(struct worker *w, const char *thread, int rule);
 /* Whether the worker reports "done t ok" within `ms`. */
 bool scene_worker_got(struct worker *w, long ms);

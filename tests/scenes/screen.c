@@ -59,7 +59,7 @@ void screen_resize(struct screen *s, int rows, int columns)
     move_to(s, s->row, s->column);
 }
 
-/* Rows from `first` to the region's end move by n, downwards if positive. */
+/* Moves the rows from `first` to the end of the region by n, downwards if positive. */
 static void shift_rows(struct screen *s, int first, int n)
 {
     int count = s->bottom - first + 1;
@@ -79,7 +79,7 @@ static void line_feed(struct screen *s)
         move_to(s, s->row + 1, s->column);
 }
 
-/* Characters from the cursor on move by n, to the right if positive. */
+/* Moves the characters from the cursor on by n, to the right if positive. */
 static void shift_cells(struct screen *s, int n)
 {
     char *at = s->cells[s->row] + s->column;
@@ -137,7 +137,8 @@ static void set_mode(struct screen *s, bool on, int mode)
         s->hidden_cursor = !on;
 }
 
-/* ESC [ parameters final. n: the first one, 1 when there is none, as most want it. */
+/* Executes ESC [ parameters final. n is the first parameter, or 1 without one: the
+ * default of most sequences. */
 static void control(struct screen *s, const int p[PARAMETERS_MAX], char final)
 {
     int n = p[0] > 0 ? p[0] : 1;
@@ -211,7 +212,7 @@ static void control(struct screen *s, const int p[PARAMETERS_MAX], char final)
     }
 }
 
-/* A complete sequence: without ESC, NUL-terminated. */
+/* Executes a complete sequence: without ESC, NUL-terminated. */
 static void obey(struct screen *s)
 {
     const char *at = s->sequence + 1;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A lock in memory that processes share, with what it guards: two counters that are
- * added to one after the other, so that a second holder tears them. Used by the test and
- * by the program that it starts (sharer.c). Uses <rlock.h> only, and the default client.
+ * A lock in memory that processes share, and the data that it protects: two counters that
+ * are incremented one after the other, so that a second holder would make them differ.
+ * Used by a test and by the program that it starts (sharer.c). Uses <rlock.h> only, and
+ * the default client.
  */
 #ifndef TEST_SHARING_H
 #define TEST_SHARING_H
@@ -21,28 +22,28 @@ union sharing_lock {
 
 struct sharing {
     union sharing_lock lock;
-    long first, second; /* equal, outside of a section */
-    atomic_long torn;   /* sections that did not find them so */
+    long first, second; /* equal outside of a section */
+    atomic_long torn;   /* sections that found them different */
 };
 
-/* With PROCESS_SHARED; of an explicit client, unless NULL. */
+/* Initialises a lock with PROCESS_SHARED; of this client unless it is NULL. */
 int sharing_init(union sharing_lock *lock, int kind, const char *name,
                  rlock_client_t *client);
 int sharing_destroy(union sharing_lock *lock, int kind);
-/* Of a read-write lock: to write. */
+/* Locks it; a read-write lock to write. */
 int sharing_lock(union sharing_lock *lock, int kind);
 int sharing_trylock(union sharing_lock *lock, int kind);
 int sharing_unlock(union sharing_lock *lock, int kind);
 
-/* What the functions that take a handle say, one after the other, and do not ask the
- * server if it is a good handle of a lock that the calling thread does not hold; -1 after
- * the last one. */
+/* Calls the functions that take a handle, by number `which`, and that ask no server when
+ * the handle is good and the calling thread does not hold the lock. Returns the
+ * function's code; -1 after the last function. */
 int sharing_ask(union sharing_lock *lock, int kind, int which);
-/* What it says then. */
+/* The code that the function returns then. */
 int sharing_free_code(int which);
 
-/* So many sections, of a read-write lock every other one to read. The first code that is
- * not 0. */
+/* Runs `rounds` sections; every other one of a read-write lock is to read. Returns the
+ * first code that is not 0. */
 int sharing_rounds(struct sharing *s, int kind, long rounds);
 
 #endif

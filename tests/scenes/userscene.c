@@ -22,7 +22,7 @@ struct test_redis *user_he;
 struct user_row user_row;
 struct user_ids user_truth[USER_NAMES], user_learnt[USER_NAMES];
 
-static struct test_redis *ears; /* NULL: he does not hear */
+static struct test_redis *ears; /* NULL: the user may not subscribe */
 
 /* ---- the table */
 
@@ -127,7 +127,7 @@ void user_mailbox(char channel[64], const char *id)
     snprintf(channel, 64, RLK_MAILBOX_PREFIX "%s", scene_uuid(uuid, id));
 }
 
-/* If he may. */
+/* Subscribes if the user may. */
 static void start_listening(const char *user)
 {
     char channel[64];
@@ -153,7 +153,7 @@ void user_open(void)
              (unsigned)scene_server.port);
 }
 
-/* The locks are held by hand; h waits. */
+/* Holds the locks by hand while h waits. */
 static void begin_to_wait(void)
 {
     for (int i = 0; i < USER_NAMES; i++)
@@ -173,7 +173,7 @@ static void begin_to_wait(void)
     }
 }
 
-/* ---- requests */
+/* ---- requests to the server */
 
 static long long calls_before;
 
@@ -193,7 +193,7 @@ bool user_no_requests(void *arg)
     return !user_requests(arg);
 }
 
-/* What they had to ask by themselves they have asked. */
+/* Whether all clients have sent the requests that they send by themselves. */
 static bool are_quiet(void *arg)
 {
     (void)arg;
@@ -214,7 +214,8 @@ static bool are_listened_to(void *arg)
     return true;
 }
 
-/* w waits also for that they are free, as one does who listens to Redisson's channel. */
+/* w also waits until the locks are free (waitfree), so that its client listens to
+ * Redisson's channel. */
 void user_enter(const char *user)
 {
     begin_to_wait();
@@ -254,7 +255,7 @@ void user_close(void)
     scene_close();
 }
 
-/* ---- what he learns and says */
+/* ---- what the user learns and sends */
 
 /* The id in a grant of the lock, "1 grant 3 0 0 1 ID TICKET NAME". */
 void user_hear(void)
@@ -308,7 +309,7 @@ static bool has_ignored_more(void *arg)
     return scene_stat(arg, "messages_ignored") > ignored_before;
 }
 
-/* A message behind it is. */
+/* Sends another message behind that one, and waits until it is read. */
 void user_is_read_by(struct worker *worker, const char *id)
 {
     char channel[64];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An allocator that fails when told to; preloaded, or linked into a test program. What it
- * does not fail it passes to the allocator behind it. strdup, asprintf and the like of
- * glibc come here too. Sanitizers and Valgrind bring an allocator of their own: there
+ * An allocator that fails when a test wants it; preloaded, or linked into a test program.
+ * It passes all other calls to the next allocator. It also gets the calls of glibc's
+ * strdup, asprintf and the like. Sanitizers and Valgrind have their own allocator: there
  * nothing is counted, and tests skip (helpers/alloc.h).
  *
- * $RLOCK_ALLOC_FAIL at the start of the program: "n" fails the n-th allocation, "n+" that
- * one and all after it.
+ * $RLOCK_ALLOC_FAIL at the start of the program: "n" fails the n-th allocation, "n+" also
+ * all after it.
  */
 #include "alloc_shim.h"
 
@@ -82,7 +82,7 @@ static struct {
     void *(*aligned_alloc)(size_t, size_t);
 } next;
 
-/* For what dlsym itself may want, before `next` is known. Never reused. */
+/* For allocations of dlsym itself, before `next` is known. Never reused. */
 enum { EARLY_SIZE = 4096, ALIGNMENT = 16 };
 static _Alignas(ALIGNMENT) char early[EARLY_SIZE];
 static size_t early_used;
@@ -109,7 +109,7 @@ static void find(void *slot, const char *name)
     memcpy(slot, &symbol, sizeof(symbol)); /* C has no cast from object to function */
 }
 
-/* Runs first in the dynamic linker, so in one thread. */
+/* The dynamic linker runs it first, so there is one thread. */
 __attribute__((constructor)) static void look_up(void)
 {
     if (next.free || looking_up)
@@ -131,7 +131,7 @@ __attribute__((constructor)) static void look_up(void)
         rlock_alloc_fail_at(n);
 }
 
-/* Counts an allocation; true: it is to fail. */
+/* Counts an allocation. True: it must fail. */
 static bool fails(void)
 {
     if (__atomic_load_n(&one_thread, __ATOMIC_SEQ_CST) &&
@@ -179,7 +179,7 @@ void *realloc(void *old, size_t size)
     if (!ready() || is_early(old)) {
         void *p = malloc(size);
         size_t most = old ? (size_t)(early + EARLY_SIZE - (char *)old) : 0;
-        if (p && old) /* its size is not known, but where it cannot go beyond */
+        if (p && old) /* the size of `old` is unknown, but it ends inside of `early` */
             memcpy(p, old, size < most ? size : most);
         return p;
     }
@@ -188,7 +188,7 @@ void *realloc(void *old, size_t size)
     void *p = next.realloc(old, size);
     if (!old)
         counted(p);
-    else if (size == 0 && !p) /* freed */
+    else if (size == 0 && !p) /* `old` was freed */
         __atomic_sub_fetch(&live, 1, __ATOMIC_SEQ_CST);
     return p;
 }

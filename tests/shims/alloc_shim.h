@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a test steers the failing allocator; see helpers/alloc.h for a program into which
- * it may or may not be linked or preloaded. Thread: any. */
+/* Controls the failing allocator. Programs that may be without it use helpers/alloc.h.
+ * Thread: any. */
 #ifndef TEST_ALLOC_SHIM_H
 #define TEST_ALLOC_SHIM_H
 
-/* Start counting anew: the n-th allocation from now fails, or it and all after it; 0:
- * none. */
+/* Restart the count: the n-th allocation from now on fails (fail_at), or that one and all
+ * after it (fail_from); 0: none. */
 void rlock_alloc_fail_at(long n);
 void rlock_alloc_fail_from(long n);
-/* Only the calling thread's allocations count from now on; 0: every thread's. */
+/* From now on only the calling thread's allocations count; 0: those of all threads. */
 void rlock_alloc_this_thread(int only);
-/* Allocations since then, the failed ones included, and how many failed. */
+/* The number of allocations since then, including failed ones; the number of failures. */
 long rlock_alloc_count(void);
 long rlock_alloc_failed(void);
-/* Blocks that are allocated and not freed, of all threads. */
+/* The number of blocks, of all threads, that are allocated and not yet freed. */
 long rlock_alloc_live(void);
 
 #endif

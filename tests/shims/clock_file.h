@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the clock shim and the test that steers it share through a mapped file. */
+/* The mapped file that the clock shim shares with the test that controls it. */
 #ifndef TEST_CLOCK_FILE_H
 #define TEST_CLOCK_FILE_H
 
@@ -7,12 +7,12 @@
 
 #define TEST_CLOCK_VARIABLE "RLOCK_CLOCK_FILE"
 
-/* Added to what the kernel says, ns. */
+/* Added to the kernel's time, in ns. */
 struct test_clock_file {
     int64_t real_ns; /* CLOCK_REALTIME, gettimeofday, time */
     int64_t boot_ns; /* CLOCK_BOOTTIME */
-    /* At the reading of the wall clock at which leap_reads comes to 0, and from then on,
-     * it says leap_ns more, which the shim adds to real_ns. */
+    /* When the reads of the wall clock have counted leap_reads down to 0, the shim adds
+     * leap_ns to real_ns, so that this read and all later ones are that much further. */
     int64_t leap_reads, leap_ns;
 };
 

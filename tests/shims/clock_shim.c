@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded into a server or a client, this shifts its wall clock, and its CLOCK_BOOTTIME
- * (which then jumps ahead of CLOCK_MONOTONIC as after a suspend), by what the file named
- * by $RLOCK_CLOCK_FILE says at that moment.
+ * Preloaded into a server or a client, this shifts its wall clock and its CLOCK_BOOTTIME
+ * (which then jumps ahead of CLOCK_MONOTONIC, as after a suspend). The file named by
+ * $RLOCK_CLOCK_FILE has the current shifts.
  *
- * It asks the kernel by plain system calls and never allocates or looks symbols up:
- * allocators read the clock while they start, and would wait for themselves.
- * CLOCK_MONOTONIC stays, so relative waits are not affected. Timers of timerfd that are
- * set to an absolute instant are translated when they are set; those that run do not
- * notice a later shift.
+ * The shim calls the kernel by plain system calls and never allocates or looks up
+ * symbols: allocators read the clock while they start, and would wait for themselves.
+ * CLOCK_MONOTONIC is not shifted, so relative waits are not affected. The absolute time
+ * of a timerfd is translated when the timer is set; a running timer does not notice a
+ * later shift.
  */
 #include "clock_file.h"
 
@@ -42,9 +42,10 @@ __attribute__((constructor)) static void start(void)
         __atomic_store_n(&shared, map, __ATOMIC_RELEASE);
 }
 
-/* Of a program that waits for events by epoll_wait, as the server does: what was in force
- * when it was last called, so that the clock is stepped between two events. A step amid a
- * script is a leap, which a test asks for by itself. */
+/* Set in programs that wait for events by epoll_wait, as the server does: the shift that
+ * was valid at the last epoll_wait stays in force until the next one, so that the clock
+ * steps between two events. A step during a script is a leap, which a test requests
+ * separately. */
 static bool has_events;
 static int64_t in_force_ns;
 
@@ -148,7 +149,7 @@ int timerfd_create(clockid_t clock, int flags)
     return fd;
 }
 
-/* What a descriptor's timer is moved by when it is set to an absolute instant. */
+/* By how much a descriptor's timer is shifted when it is set to an absolute time. */
 static int64_t moved(int fd, int flags, bool armed)
 {
     int known =
@@ -162,7 +163,7 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *value,
     struct itimerspec real = *value;
     add(&real.it_value,
         moved(fd, flags, value->it_value.tv_sec != 0 || value->it_value.tv_nsec != 0));
-    if (real.it_value.tv_sec < 0) /* long past: at once */
+    if (real.it_value.tv_sec < 0) /* long past: fires at once */
         real.it_value = (struct timespec){ 0, 1 };
     return (int)syscall(SYS_timerfd_settime, fd, flags, &real, old);
 }
@@ -174,7 +175,8 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *value,
 #if defined(__TIMESIZE) && __TIMESIZE == 32
 
 struct timespec64 {
-    int64_t tv_sec, tv_nsec; /* half of the second is padding: garbage where it is read */
+    int64_t tv_sec, tv_nsec; /* half of the second is padding, with garbage when it is
+                                read */
 };
 struct timeval64 {
     int64_t tv_sec, tv_usec;
@@ -233,7 +235,7 @@ int __timerfd_settime64(int fd, int flags, const struct itimerspec64 *value,
     int64_t by = moved(fd, flags, armed);
     if (by != 0) {
         int64_t ns = real.it_value.tv_sec * ns_per_s + real.it_value.tv_nsec + by;
-        if (ns < 1) /* long past: at once */
+        if (ns < 1) /* long past: fires at once */
             ns = 1;
         real.it_value = (struct timespec64){ ns / ns_per_s, ns % ns_per_s };
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: tier=unit */
-/* Attribute objects of mutexes, read-write locks and clients: what is set is read, what
- * is out of range is refused and leaves the object as it was. No server. */
+/* Attribute objects of mutexes, read-write locks and clients: a value that is set is read
+ * back; a value out of range is refused and leaves the object unchanged. No server. */
 #include "suite.h"
 
 #include <check.h>
@@ -25,7 +25,7 @@ static void set_up(void)
     ck_assert_int_eq(rlock_clientattr_init(&cattr), 0);
 }
 
-/* ---- a table of the attributes that are an int */
+/* ---- a table of the int attributes */
 
 typedef int (*set_fn)(rlock_mutexattr_t *attr, int value);
 typedef int (*get_fn)(const rlock_mutexattr_t *attr, int *ret_value);
@@ -78,7 +78,8 @@ static const struct {
     int good_count;
     int bad[6];
     int bad_count;
-    int refused, refused_code; /* a value of pthread's that is not to be had; -1: none */
+    int refused, refused_code; /* a value that pthread has and this library has not; -1:
+                                  none */
 } rows[] = {
     { "type",
       rlock_mutexattr_settype,
@@ -212,7 +213,7 @@ START_TEST(mutexattr_stores_set_values)
     for (int i = 0; i < rows[_i].good_count; i++) {
         ck_assert_int_eq(rows[_i].set(&attr, rows[_i].good[i]), 0);
         ck_assert_int_eq(value_of(_i), rows[_i].good[i]);
-        for (int other = 0; other < ROWS; other++) /* and nothing else changes */
+        for (int other = 0; other < ROWS; other++) /* and no other attribute changes */
             if (other != _i && rows[other].get != rows[_i].get &&
                 strncmp(rows[other].name, rows[_i].name, 6) != 0)
                 ck_assert_int_eq(value_of(other), rows[other].initial);
@@ -260,7 +261,7 @@ START_TEST(mutexattr_that_is_none_is_EINVAL)
 }
 END_TEST
 
-/* As an int it would be a good lease, where a long has more bits. */
+/* Where long has more bits than int, this value as an int would be a good lease. */
 #define BEYOND_AN_INT (LONG_MAX > INT_MAX ? (long)((INT64_C(1) << 32) + 60) : LONG_MAX)
 
 START_TEST(mutexattr_lease_takes_a_long)
@@ -312,7 +313,7 @@ START_TEST(mutexattr_client_is_an_open_one)
 }
 END_TEST
 
-/* ---- read-write locks' */
+/* ---- attributes of read-write locks */
 
 typedef int (*rwset_fn)(rlock_rwlockattr_t *attr, int value);
 typedef int (*rwget_fn)(const rlock_rwlockattr_t *attr, int *ret_value);
@@ -421,7 +422,7 @@ START_TEST(rwlockattr_stores_set_values)
     for (int i = 0; i < rwrows[_i].good_count; i++) {
         ck_assert_int_eq(rwrows[_i].set(&rwattr, rwrows[_i].good[i]), 0);
         ck_assert_int_eq(rwvalue_of(_i), rwrows[_i].good[i]);
-        for (int other = 0; other < RWROWS; other++) /* and nothing else changes */
+        for (int other = 0; other < RWROWS; other++) /* and no other attribute changes */
             if (other != _i)
                 ck_assert_int_eq(rwvalue_of(other), rwrows[other].initial);
     }
@@ -443,7 +444,8 @@ START_TEST(rwlockattr_refuses_and_stays_as_it_was)
 }
 END_TEST
 
-/* Those of a mutex among them: what is the same in both has another type, too. */
+/* Also the attribute object of a mutex: both have some attributes, but the types differ.
+ */
 START_TEST(rwlockattr_that_is_none_is_EINVAL)
 {
     rlock_rwlockattr_t zero, garbage, gone;
@@ -499,7 +501,7 @@ START_TEST(rwlockattr_client_is_an_open_one_of_this_process)
 }
 END_TEST
 
-/* ---- clients' */
+/* ---- attributes of clients */
 
 typedef int (*cset_fn)(rlock_clientattr_t *attr, long value);
 typedef int (*cget_fn)(const rlock_clientattr_t *attr, long *ret_value);
@@ -647,7 +649,7 @@ START_TEST(credentials_are_bounded_and_wiped)
     ck_assert_int_eq(memcmp(&cattr, &before, sizeof(cattr)), 0);
     ck_assert_int_eq(rlock_clientattr_setcredentials(&cattr, NULL, "short"), 0);
     ck_assert_ptr_null(
-        memmem(&cattr, sizeof(cattr), "pppp", 4)); /* nothing of the longer one */
+        memmem(&cattr, sizeof(cattr), "pppp", 4)); /* no part of the longer one */
     ck_assert_ptr_null(memmem(&cattr, sizeof(cattr), "uuuu", 4));
     ck_assert_int_eq(rlock_clientattr_setcredentials(&cattr, "", "short"), 0);
     ck_assert_int_eq(rlock_clientattr_setcredentials(&cattr, NULL, NULL), 0);
@@ -709,7 +711,7 @@ START_TEST(clientattr_that_is_none_is_EINVAL)
         ck_assert_int_eq(rlock_clientattr_destroy(a), EINVAL);
         ck_assert(ms == 7 && value == 7);
         if (!a)
-            continue; /* NULL means defaults there */
+            continue; /* NULL means defaults to that function */
         ck_assert_int_eq(rlock_client_open(&client, NULL, a), EINVAL);
         ck_assert_int_eq(rlock_client_setdefault(NULL, a), EINVAL);
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: tier=unit */
 /*
- * Where the server's address comes from when the program names none: the environment, the
- * system's file, the address that is built in; what may stand in that file, and that what
- * is wrong with it is told, by file and line, and without what stands there.
+ * Where the server's address comes from if the program names none: the environment, the
+ * system's file, the built-in address. What may stand in that file; and that an error
+ * message names file and line, but does not show the text of the file.
  */
 #include "base/error.h"
 #include "conffile.h"
@@ -58,8 +58,8 @@ static void parses(void)
     ck_assert_msg(rc == 0, "%d: %s", rc, rlk_error_message());
 }
 
-/* It is refused with this code, and with exactly this message behind the file's path; the
- * password is in none. */
+/* Asserts that the file is refused with this code, and with exactly this message behind
+ * the file's path; no message contains the password. */
 static void refused(int code, const char *message)
 {
     char full[PATH_MAX + 512];
@@ -69,7 +69,7 @@ static void refused(int code, const char *message)
     ck_assert_ptr_null(strstr(rlk_error_message(), SECRET));
 }
 
-/* ---- the order */
+/* ---- the order of the sources */
 
 START_TEST(variable_wins_over_the_file)
 {
@@ -124,7 +124,7 @@ START_TEST(file_without_a_url_is_as_none)
 }
 END_TEST
 
-/* ---- what may stand in it */
+/* ---- the contents of the file */
 
 START_TEST(blanks_comments_and_line_breaks_of_other_systems_do_not_matter)
 {
@@ -234,9 +234,9 @@ START_TEST(byte_0_is_refused)
 }
 END_TEST
 
-/* ---- files that are of no use */
+/* ---- files that cannot be used */
 
-/* As refused, of a file that RLOCK_CONF names and that is not read. */
+/* As refused(), for a file that RLOCK_CONF names and that is not read. */
 static void cannot_be_read(const char *why)
 {
     char full[PATH_MAX + 512];
@@ -343,7 +343,7 @@ END_TEST
 
 static const struct {
     mode_t mode;
-    const char *why; /* NULL: taken */
+    const char *why; /* NULL: accepted */
 } modes[] = {
     { 0400, NULL },
     { 0600, NULL },
@@ -385,7 +385,7 @@ START_TEST(url_with_a_password_in_a_readable_file_is_refused)
         return;
     }
     if (modes[_i].mode & S_IWOTH)
-        return; /* refused as it is */
+        return; /* refused because of its mode alone */
     snprintf(
         message, sizeof(message),
         ", line 2: the URL contains a password, and %s; alternatively use passwordfile",
@@ -447,7 +447,7 @@ START_TEST(two_passwords_for_one_url_are_refused)
 }
 END_TEST
 
-/* ---- credentials of the program's own */
+/* ---- the program's own credentials */
 
 static void have_own(void)
 {
@@ -491,7 +491,7 @@ END_TEST
 
 static bool privileged;
 
-/* In place of the C library's, which asks the kernel: a setuid program, say. */
+/* replaces the C library's, which asks the kernel: the program may be setuid */
 char *secure_getenv(const char *name)
 {
     return privileged ? NULL : getenv(name);

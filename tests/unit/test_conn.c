@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: tier=unit */
 /*
- * Connections against a peer that misbehaves in ways that a real server cannot be brought
- * to. The peer is a thread of the test: it accepts connections one after the other and
- * runs a serve function on each. It ends at peer_stop, which also makes all its sends and
- * receives fail. Names are resolved by this file's getaddrinfo, which takes the place of
- * the C library's.
+ * Connections to a peer that misbehaves in ways in which no real server does. The peer is
+ * a thread of the test: it accepts connections one after the other and runs a serve
+ * function on each. It ends at peer_stop, which also makes all its sends and receives
+ * fail. This file's getaddrinfo replaces the C library's and resolves names.
  */
 #include "base/deadline.h"
 #include "net/conn.h"
@@ -51,7 +50,7 @@ struct peer {
     atomic_bool go; /* for serve */
     atomic_int requests;
     pthread_mutex_t mu; /* protects what follows */
-    int fd;             /* being served, else -1 */
+    int fd;             /* of the served connection, else -1 */
     char seen[SEEN_SIZE];
     size_t seen_len;
 };
@@ -75,7 +74,7 @@ static bool peer_say(int fd, const char *text)
     return peer_send(fd, text, strlen(text));
 }
 
-/* Reads until what was read ends in `end`. */
+/* Reads until the bytes read so far end in `end`. */
 static bool peer_expect(int fd, const char *end)
 {
     size_t end_len = strlen(end);
@@ -103,7 +102,7 @@ static bool peer_greet(int fd)
     return peer_expect(fd, "TIME\r\n") && peer_say(fd, TIME_REPLY);
 }
 
-/* One request of rlk_conn_call below. */
+/* Reads one request of rlk_conn_call below. */
 static bool peer_request(int fd)
 {
     bool ok = peer_expect(fd, "PING\r\n");
@@ -112,7 +111,7 @@ static bool peer_request(int fd)
     return ok;
 }
 
-/* Until the other side closes or the test ends. */
+/* Reads until the other side closes or the test ends. */
 static void peer_linger(int fd)
 {
     char buf[256];
@@ -156,7 +155,8 @@ static void peer_start_on(int listener, void (*serve)(int, struct peer *))
     pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-/* A socket that is bound to a free port; not listening, so that connecting is refused. */
+/* A socket that is bound to a free port. It does not listen, so that connections are
+ * refused. */
 static int bind_tcp(uint16_t *ret_port)
 {
     struct sockaddr_in in = { .sin_family = AF_INET,
@@ -223,7 +223,7 @@ static struct {
     atomic_int answers;
 } names;
 
-/* An element with its address behind it. */
+/* An element, followed by its address. */
 struct fake_info {
     struct addrinfo info;
     struct sockaddr_in in;
@@ -391,7 +391,7 @@ static void serve_text(int fd, struct peer *p)
         peer_linger(fd);
 }
 
-/* Without having read, so that the close is a reset. */
+/* Closes without reading, so that the close is a reset. */
 static void serve_unasked(int fd, struct peer *p)
 {
     peer_say(fd, p->text);
@@ -450,7 +450,7 @@ static int option_of(int level, int name)
     return value;
 }
 
-/* What of a peer that vanished the kernel finds out: nobody answers for that long. */
+/* By these options the kernel finds a vanished peer; their times follow keepalive_ms. */
 START_TEST(socket_gives_up_a_peer_that_is_silent_for_its_timeout)
 {
     peer_start(serve_quiet);
@@ -495,7 +495,7 @@ START_TEST(password_alone_is_sent_alone)
 }
 END_TEST
 
-/* What comes back for AUTH, SELECT, SETNAME, TIME. */
+/* The replies to AUTH, SELECT, SETNAME, TIME. */
 static const struct refusal {
     const char *answer;
     enum rlk_failure why;
@@ -653,7 +653,7 @@ START_TEST(second_address_is_tried_when_the_first_is_silent)
 {
     peer_start(serve_quiet);
     int fd = bind_tcp(&names.ports[0]);
-    ck_assert_int_eq(listen(fd, 4), 0); /* accepts in the kernel and never answers */
+    ck_assert_int_eq(listen(fd, 4), 0); /* the kernel accepts, but no reply comes */
     names.ports[1] = peer.port;
     target.host = (char[]){ "two.test" };
     ck_assert_int_eq(open_within(test_ms(600)), RLK_CONN_READY);
@@ -713,7 +713,7 @@ START_TEST(last_address_saves_the_resolver_until_it_fails)
 }
 END_TEST
 
-/* A connection that is told that its server is no master. */
+/* A connection that learns that its server is no master. */
 static void be_told_of_a_move(struct rlk_moves *moves)
 {
     options.moves = moves;
@@ -754,7 +754,7 @@ static void serve_pong(int fd, struct peer *p)
         continue;
 }
 
-/* The reply, then nothing. */
+/* Sends the reply, then nothing. */
 static void serve_reply(int fd, struct peer *p)
 {
     if (peer_greet(fd) && peer_request(fd) && peer_say(fd, p->text))
@@ -861,8 +861,8 @@ START_TEST(deadline_holds_when_nothing_comes)
 }
 END_TEST
 
-/* Shorter than SO_RCVTIMEO. The best of some tries, because the bound is tight. One whose
- * time was over before it had begun is none. */
+/* The deadline is shorter than SO_RCVTIMEO. The best of some tries counts, because the
+ * bound is tight. A try whose time was over before it had begun does not count. */
 START_TEST(short_deadline_is_not_overstayed)
 {
     enum { TRIES = 5, BEGINNINGS_MAX = 100 };
@@ -1032,7 +1032,7 @@ static void append_pings(int count)
         ck_assert_int_eq(rlk_conn_append(conn, 1, argv, argv_len), 0);
 }
 
-/* Steps until `count` replies came or it is dead; how many came. */
+/* Steps until `count` replies came or the connection is dead; returns how many came. */
 static int take_replies(int count)
 {
     int64_t end = test_now_ms() + test_ms(10000);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: tier=unit */
-/* A connection keeps the heads of requests to run scripts, and puts other arguments
- * behind them: whatever is framed in whatever order, hiredis reads the words that were
- * given. */
+/* A connection keeps the heads of requests to run scripts, and appends other arguments to
+ * them. Whatever is framed in whatever order, hiredis reads the words that were given. */
 #include "net/conn_impl.h"
 
 #include "suite.h"
@@ -16,7 +15,7 @@
 
 enum { BYTES_SIZE = 1 << 16 };
 
-static struct rlk_conn *conn; /* only its frames */
+static struct rlk_conn *conn; /* only its frames are used */
 static unsigned seed;
 
 static void set_up(void)
@@ -63,7 +62,7 @@ static void assert_read_as_sent(const struct rlk_request *r, bool with_text)
     }
     freeReplyObject(read);
     ck_assert_int_eq(redisReaderGetReply(reader, &read), REDIS_OK);
-    ck_assert_ptr_null(read); /* and nothing behind it */
+    ck_assert_ptr_null(read); /* no bytes follow */
     ck_assert_uint_eq(reader->pos, reader->len);
     redisReaderFree(reader);
     redisFreeCommand(owned);

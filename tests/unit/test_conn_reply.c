@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: tier=unit with=shims/alloc_shim.c */
-/* Replies are put together in few blocks of memory: whatever a server sends, in whatever
- * pieces, is what the accessors tell; and where memory runs out nothing is left behind.
- */
+/* Replies are put together in few blocks of memory. Whatever a server sends, in whatever
+ * pieces, the accessors return it; and if memory runs out, nothing leaks. */
 #include "net/conn_impl.h"
 
 #include "alloc.h"
@@ -56,7 +55,8 @@ static void feed(const char *text, size_t len)
     conn->partial_len += len;
 }
 
-/* ---- random replies: made, and compared with what was made, by the same numbers */
+/* ---- random replies: made from numbers, and compared with what the same numbers make
+ * again */
 
 static void put(const char *text, size_t len)
 {
@@ -177,7 +177,7 @@ START_TEST(replies_outlive_the_next_ones_and_the_connection)
     ck_assert_int_eq(rlk_conn_parse(conn, &first), RLK_PARSED_REPLY);
     ck_assert_int_eq(rlk_conn_parse(conn, &second), RLK_PARSED_REPLY);
     ck_assert_int_eq(rlk_conn_parse(conn, &(struct rlk_reply *){ NULL }),
-                     RLK_PARSED_PARTIAL); /* the connection frees what there is of it */
+                     RLK_PARSED_PARTIAL); /* the connection frees the partial reply */
     rlk_conn_free(conn);
     conn = NULL;
     ck_assert_str_eq(rlk_reply_string(first, &len), "first");
@@ -211,7 +211,7 @@ START_TEST(answer_costs_one_allocation)
 }
 END_TEST
 
-/* So that what a thread leaves behind in malloc's cache is no part of a wait. */
+/* So that no wait depends on a thread's cache in malloc. */
 START_TEST(given_back_it_costs_the_next_one_none)
 {
     struct rlk_reply *reply = NULL, *kept = NULL;
@@ -224,8 +224,8 @@ START_TEST(given_back_it_costs_the_next_one_none)
     rlk_reply_give_back(conn, reply);
     rlk_reply_give_back(conn, NULL);
     ck_assert_int_eq(allocations_of(ANSWER), 0);
-    ck_assert_int_eq(allocations_of(ANSWER), 1); /* freed, not given back */
-    /* one is kept, the larger of the two; what is very large is not */
+    ck_assert_int_eq(allocations_of(ANSWER), 1); /* that one was freed, not given back */
+    /* one block is kept, the larger of two; a very large one is not */
     for (int i = 0; i < 3; i++) {
         feed(i < 2 ? ANSWER : "$1\r\nx\r\n", i < 2 ? sizeof(ANSWER) - 1 : 7);
         ck_assert_int_eq(rlk_conn_parse(conn, i ? &kept : &reply), RLK_PARSED_REPLY);
@@ -257,7 +257,7 @@ START_TEST(nth_allocation_failing_ends_the_reply_and_leaks_nothing)
         tear_down();
         long live = test_alloc_live();
         set_up();
-        put_line('*', 300); /* its elements have no room in the first block */
+        put_line('*', 300); /* its elements do not fit into the first block */
         put(ANSWER, sizeof(ANSWER) - 1);
         put_line('$', 30000);
         memset(bytes + used, 'x', 30000);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: tier=unit */
-/* What is let through of a stream, however it is cut into pieces: all of it, but for
- * strings that are too long, in whose place a nil stands. */
+/* The filter lets through all of a stream, however it is cut into pieces, except for
+ * strings that are too long: a nil stands in place of each. */
 #include "net/conn_skip.h"
 
 #include "suite.h"
@@ -55,14 +55,14 @@ static const struct {
     { "$-1\r\n$0\r\n\r\n+a line of any length $99\r\n-ERR $1\r\n:-5\r\n*-1\r\n*0\r\n",
       NULL },
     { "$000000000000000000012\r\n0123456789ab\r\n+x\r\n", "$-1\r\n+x\r\n" },
-    /* no RESP: the reader is to see it */
+    /* no RESP: the reader must see it */
     { "hello\r\n$5x\r\n$99\r\nwhatever comes behind it", NULL },
     { "$\r\n$99\r\n", NULL },
     { "$-2\r\n$99\r\n", NULL },
     { "$12\n0123456789ab\r\n", NULL },
     { "$99999999999999999999\r\n$99\r\n", NULL },
     { "$18446744073709551615\r\n$99\r\n", NULL },
-    { "$0000000000000000000000012\r\n0123456789ab\r\n", NULL }, /* too long a line */
+    { "$0000000000000000000000012\r\n0123456789ab\r\n", NULL }, /* the line is too long */
     { "$1234567890123456789012345678901234567890", NULL },
 };
 enum { STREAMS = sizeof(streams) / sizeof(streams[0]) };
@@ -79,7 +79,7 @@ START_TEST(strings_that_are_too_long_become_nils_wherever_the_stream_is_cut)
             for (size_t at = cut; at < len; at += step)
                 feed(stream + at, len - at < step ? len - at : step);
             if (!is(wanted, strlen(wanted)) && skip.head_len > 0) {
-                /* the beginning of a line, which tells nothing yet */
+                /* an incomplete line decides nothing yet */
                 ck_assert_uint_eq(got_len + skip.head_len, strlen(wanted));
                 continue;
             }
@@ -97,7 +97,7 @@ static unsigned draw(unsigned n)
     return (seed >> 16) % n;
 }
 
-/* One more element, of any kind, and what is to become of it. */
+/* Appends one more element of any kind, and the expected result. */
 static void append(char *stream, size_t *len, char *wanted, size_t *wanted_len)
 {
     char element[64];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: tier=unit */
-/* The gate by which threads pass a hold on without the registry's mutex: the registry
- * alone, without a server or other threads. */
+/* The fast path, by which threads pass on a hold without the registry's mutex: the
+ * registry alone, without a server or other threads. */
 #include "handscene.h"
 
-/* ---- the gate */
+/* ---- the fast path */
 
-/* Thread 0 has left an IDLE hold, thread 1 is on its way to it. */
+/* Thread 0 has left a retained hold; thread 1 is on its way to it. */
 static void open_gate(void)
 {
     enter("k", 0);
@@ -40,7 +40,7 @@ START_TEST(fast_path_is_open_while_an_idle_hold_is_uncontended)
 }
 END_TEST
 
-/* The counters are short, and what they hold is counted before they begin anew. */
+/* The counters are short: their numbers are added up before they wrap. */
 START_TEST(reentries_are_counted_before_they_are_too_many)
 {
     enum { FULL = 1 << 30 };
@@ -48,7 +48,7 @@ START_TEST(reentries_are_counted_before_they_are_too_many)
     struct rlk_holder *holder = part_of(0);
     for (int i = 1; i <= 5; i++) {
         atomic_store(&holder->reentries,
-                     (uint32_t)i * FULL - 1); /* as if so many times */
+                     (uint32_t)i * FULL - 1); /* as if there had been so many */
         rlk_registry_unlock(&reg);
         rlk_fastpath_reenter(holder);
         rlk_registry_lock(&reg);
@@ -60,8 +60,8 @@ START_TEST(reentries_are_counted_before_they_are_too_many)
 }
 END_TEST
 
-/* It is closed while thread 0 leaves by it, which then has to leave by the registry: the
- * registry has counted the section by then, though not that it was left. */
+/* The fast path is closed while thread 0 leaves by it. Then thread 0 must leave by the
+ * registry, which has counted the section by then, but not its end. */
 START_TEST(section_ended_outside_the_fast_path_counts_once)
 {
     rlock_histogram_t held;
@@ -114,7 +114,7 @@ START_TEST(fast_path_admits_one_thread)
     open_gate();
     ck_assert(enters(1));
     waits(2, 0);
-    ck_assert(unlocks(1)); /* now both have a resident part */
+    ck_assert(unlocks(1)); /* now both have a resident holder */
     ck_assert(is_open());
     ck_assert(rlk_fastpath_enter(&threads[1]));
     ck_assert(!rlk_fastpath_enter(&threads[0]));
@@ -130,13 +130,13 @@ START_TEST(closing_the_fast_path_finds_the_thread_inside)
 {
     open_gate();
     ck_assert(rlk_fastpath_enter(&threads[0]));
-    ck_assert(!enters(1)); /* which closes it */
+    ck_assert(!enters(1)); /* it closes the fast path */
     ck_assert(!is_open() && !rlk_hold_is_retained(hold));
     ck_assert_uint_eq(reg.holds_now, 1);
     ck_assert_uint_eq(counters.acquisitions, 1);
     ck_assert(!rlk_fastpath_leave(&threads[0]));
     ck_assert_ptr_nonnull(part_of(0));
-    ck_assert(unlocks(0)); /* the other way: and it is open again */
+    ck_assert(unlocks(0)); /* by the registry, which opens the fast path again */
     ck_assert(is_open());
     ck_assert_uint_eq(reg.holds_now, 0);
     ck_assert(is_woken(1));
@@ -215,11 +215,11 @@ END_TEST
 START_TEST(fast_path_is_closed_while_the_lease_is_at_risk)
 {
     open_gate();
-    hold->risk = now; /* as time goes by */
+    hold->risk = now; /* as time passes */
     ck_assert(!rlk_fastpath_enter(&threads[0]));
     hold->risk = now + 1000000 * MS;
     ck_assert(rlk_fastpath_enter(&threads[0]));
-    hold->end = now; /* nor does it leave at D by it */
+    hold->end = now; /* after D no thread leaves by the fast path */
     ck_assert(!rlk_fastpath_leave(&threads[0]));
     ck_assert(threads[0].fast_in);
 }

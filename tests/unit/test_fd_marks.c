@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: tier=unit */
-/* The marks by which the library knows its descriptors (descriptor.h), while another
- * thread of the program closes numbers and takes them. fcntl of this program does that at
- * the moment that it takes. No server. */
+/* The marks by which the library knows its descriptors (base/fd.h), while another thread
+ * of the program closes numbers and reuses them. This program's fcntl does that at the
+ * chosen moment. No server. */
 #include "base/fd.h"
 #include "suite.h"
 
@@ -15,15 +15,15 @@
 
 enum what {
     NOTHING,
-    CLOSED_BEFORE,  /* the number is nobody's when it is to be marked */
-    REPLACED_AFTER, /* it is the program's when the mark is looked at */
-    NEVER_KEPT,     /* a kernel that takes marks and forgets them */
-    REFUSED,        /* a sandbox */
+    CLOSED_BEFORE,  /* the number is closed just before it is marked */
+    REPLACED_AFTER, /* the program has the number when the mark is read */
+    NEVER_KEPT,     /* a kernel that accepts marks and forgets them */
+    REFUSED,        /* a sandbox refuses the marks */
     WITHOUT_MEMORY,
 };
 
 static enum what happens;
-static int times; /* so often */
+static int times; /* how many more times it happens */
 static int programs = -1;
 
 static int at_mark(int fd, int op, long value)
@@ -79,7 +79,7 @@ static void knows_its_own(void)
     rlk_fd_close(fd);
 }
 
-/* _i: also the first that it makes. */
+/* _i: also with the first descriptor that it makes. */
 START_TEST(connection_closed_at_once_is_opened_again_and_marks_are_believed)
 {
     if (_i)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: tier=unit claims=H1,H2,H3,H4,H5,H6,H7,H8,H10 */
-/* The rules of local hand-over (H1 to H10, K6), decision by decision: the registry alone,
- * without a server or threads. */
+/* The rules of hand-off between threads (H1 to H10, K6), decision by decision: the
+ * registry alone, without a server or threads. */
 #include "handscene.h"
 
 /* ---- H4: unlock */
@@ -11,12 +11,12 @@ START_TEST(thread_that_waited_1_ms_is_handed_the_hold)
 {
     enter("", 0);
     waits(1, 1);
-    waits(2, 5); /* however long: the first comes first */
+    waits(2, 5); /* the first waiter comes first, however long others have waited */
     ck_assert(unlocks(0));
     ck_assert(!rlk_hold_is_retained(hold) && is_woken(1) && !is_woken(2));
     ck_assert_ptr_nonnull(waiters[1].holder);
     ck_assert_ptr_eq(waiters[1].holder->owner, &threads[1]);
-    ck_assert(!waiters[1].holder->claimed); /* until its thread knows */
+    ck_assert(!waiters[1].holder->claimed); /* until its thread knows it */
     ck_assert(rlk_list_empty(&waiters[1].link));
     ck_assert_uint_eq(counters.local_handovers, 1);
     ck_assert(!enters(2));
@@ -53,7 +53,7 @@ START_TEST(hold_without_local_waiters_is_released)
 }
 END_TEST
 
-/* What is not passed on, or not to this one. */
+/* Reasons why the hold is not passed on, or not to this thread. */
 enum {
     OFF_MS,
     OFF_COUNT,
@@ -92,7 +92,7 @@ START_TEST(hold_that_is_not_handed_off_is_released_to_the_server)
     waiters[1].grant_ms += why == GRANT_OTHER;
     waiters[1].letter = why == LETTER_OTHER ? 'M' : 'm';
     waiters[1].robust = why == ROBUST_OTHER;
-    if (why == ASKS) { /* nobody would go on with it */
+    if (why == ASKS) { /* the hold has a request of its own, which would have no thread */
         asks = rlk_hold_new_locked(lock, &threads[1], 'm', GRANT);
         rlk_hold_ask_locked(asks, NULL);
     }
@@ -129,7 +129,7 @@ START_TEST(no_thread_enters_at_the_end_of_the_lease)
     ck_assert(!enters(1));
     ck_assert(is_gone());
     ck_assert_uint_eq(counters.losses, 1);
-    ck_assert_ptr_eq(lock->queue->requester, &waiters[1]); /* asks anew (H9) */
+    ck_assert_ptr_eq(lock->queue->requester, &waiters[1]); /* it requests again (H9) */
 }
 END_TEST
 
@@ -152,14 +152,14 @@ START_TEST(hold_whose_release_was_queued_is_gone)
     waits(1, 0);
     ck_assert(unlocks(0));
     now += 10 * MS;
-    ck_assert(!enters(1)); /* spent: it ends here */
+    ck_assert(!enters(1)); /* the hold is used up: it ends here */
     ck_assert(is_gone());
     ck_assert_int_eq(hold->state, RLK_HOLD_RELEASING);
     ck_assert_uint_eq(reg.background_count, 1);
     now -= 10 * MS;
     ck_assert(!enters(1));
     ck_assert_ptr_eq(lock->queue->requester,
-                     &waiters[1]); /* it asks, and need not wait (H9) */
+                     &waiters[1]); /* it requests, and need not wait (H9) */
 }
 END_TEST
 
@@ -170,13 +170,13 @@ START_TEST(occupied_hold_is_not_entered)
     ck_assert(!enters(1));
     waits(1, 0);
     ck_assert(unlocks(0));
-    ck_assert(enters(2)); /* a running thread goes past those who sleep */
+    ck_assert(enters(2)); /* a running thread overtakes sleeping ones */
     ck_assert(!enters(1));
     ck_assert_ptr_null(part_of(1));
 }
 END_TEST
 
-/* ---- H5: one is awake */
+/* ---- H5: one thread is awake */
 
 /* rule: H5 */
 START_TEST(thread_that_loses_the_race_sleeps_in_its_old_place)
@@ -186,7 +186,7 @@ START_TEST(thread_that_loses_the_race_sleeps_in_its_old_place)
     ck_assert(unlocks(0));
     ck_assert(enters(0));
     rlk_list_remove(&threads[1].wake_link);
-    ck_assert(unlocks(0)); /* it is still on its way: nobody else is woken */
+    ck_assert(unlocks(0)); /* thread 1 is still on its way: no other thread is woken */
     ck_assert(rlk_hold_is_retained(hold) && !is_woken(1));
     ck_assert(enters(0));
     ck_assert(!enters(1));
@@ -236,12 +236,12 @@ START_TEST(idle_hold_without_a_woken_thread_is_handed_off)
     ck_assert(unlocks(0));
     rlk_handoff_settle_locked(lock, now);
     ck_assert(!is_woken(2));
-    lock->queue->woken = NULL; /* it may not enter, for want of memory */
+    lock->queue->woken = NULL; /* it cannot enter, because memory is missing */
     rlk_list_remove(&waiters[1].link);
     rlk_handoff_settle_locked(lock, now);
     ck_assert(is_woken(2));
     lock->queue->woken = NULL;
-    waiters[2].lease_ms++; /* nor will it do for this one */
+    waiters[2].lease_ms++; /* nor does the hold suit this one */
     rlk_handoff_settle_locked(lock, now);
     ck_assert(is_gone());
 }
@@ -325,7 +325,7 @@ START_TEST(unknown_contention_is_asked_for_in_time)
     now += 1;
     ck_assert(goes_on());
     ck_assert(hold->contention.ask && is_asked());
-    now += 5 * MS; /* not answered by its end: it ends */
+    now += 5 * MS; /* no answer came within the time: the hold ends */
     ck_assert(!unlocks(0));
 }
 END_TEST
@@ -334,7 +334,7 @@ END_TEST
 START_TEST(unlocking_thread_asks_when_the_budget_is_spent)
 {
     enter("", 0);
-    ck_assert(!rlk_handoff_asks_locked(hold, bound, now + 10 * MS)); /* for nobody */
+    ck_assert(!rlk_handoff_asks_locked(hold, bound, now + 10 * MS)); /* no thread waits */
     waits(1, 5);
     ck_assert(!rlk_handoff_asks_locked(hold, bound, now + 10 * MS - 1));
     ck_assert(rlk_handoff_asks_locked(hold, bound, now + 10 * MS));
@@ -423,7 +423,8 @@ END_TEST
 START_TEST(shared_hold_is_refreshed_every_third_of_a_presence)
 {
     enter("k", 0);
-    ck_assert_int_eq(rlk_hold_contention_due(hold), RLK_NEVER); /* the lease alone */
+    ck_assert_int_eq(rlk_hold_contention_due(hold), RLK_NEVER); /* the lease alone
+                                                                   determines the timer */
     ck_assert_int_eq(hold->timer.when, now + LEASE * MS / 3);
     waits(1, 0);
     int64_t answered = hold->proof_sent;
@@ -455,7 +456,7 @@ START_TEST(shared_hold_is_refreshed_at_least_once_a_second)
 }
 END_TEST
 
-/* ---- H10: whom a loss is told */
+/* ---- H10: which thread learns of a loss */
 
 /* rule: H10 */
 START_TEST(loss_is_reported_to_the_current_holder)
@@ -482,7 +483,7 @@ START_TEST(loss_of_an_idle_hold_is_reported_to_no_thread)
     rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     ck_assert_ptr_null(rlk_holder_next_news_locked(&reg));
     ck_assert_uint_eq(counters.losses, 1);
-    ck_assert_int_eq(retained, 1); /* for who left it */
+    ck_assert_int_eq(retained, 1); /* for the thread that left the hold */
     ck_assert(!enters(1));
     ck_assert_ptr_eq(lock->queue->requester, &waiters[1]);
 }
@@ -496,7 +497,8 @@ START_TEST(loss_before_the_thread_took_its_hand_off_is_reported_to_no_thread)
     ck_assert(unlocks(0));
     rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     ck_assert_ptr_null(rlk_holder_next_news_locked(&reg));
-    ck_assert_int_eq(retained, 2); /* its thread drains it, the other left it */
+    ck_assert_int_eq(retained, 2); /* one for the thread that must take the hand-off, one
+                                      for the thread that left */
 }
 END_TEST
 
@@ -515,7 +517,8 @@ START_TEST(entering_thread_learns_of_the_risk)
 }
 END_TEST
 
-/* The mark of a robust lock says that nobody died, for as long as it may take. */
+/* The mark of a robust lock shows that no owner died, for as long as the release may
+ * take. */
 /* rule: H10 */
 START_TEST(hold_lost_while_idle_was_clean)
 {
@@ -544,7 +547,7 @@ START_TEST(hold_lost_with_a_thread_inside_was_not_clean)
 }
 END_TEST
 
-/* The release, or the answer to the renewal, tells whether it is. */
+/* The release, or the answer to the renewal, shows whether it is lost. */
 /* rule: H10 */
 START_TEST(hold_reported_lost_is_not_handed_off)
 {
@@ -568,7 +571,7 @@ START_TEST(hold_reported_lost_is_not_handed_off_by_the_fast_path)
 }
 END_TEST
 
-/* ---- K6: "wanted" */
+/* ---- K6: the recall */
 
 static void wanted(const struct rlk_id *id)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: tier=unit */
-/* The states of a hold: which event is known in which state, and where it leads. The
- * table here is the one of doc/design/client.md; src/state/hold.c has to agree with it.
- */
+/* The states of a hold: which event is possible in which state, and where it leads. The
+ * table here is the one of doc/design/client.md; src/state/hold.c must agree with it. */
 #include "handscene.h"
 
 enum { NONE = -1, STATES = RLK_HOLD_LOST + 1, EVENTS = RLK_ON_LOSS + 1 };
@@ -25,7 +24,7 @@ static const int leads_to[EVENTS][STATES] = {
     [RLK_ON_LOSS] = { _, L, L, _, _, _ },
 };
 
-/* The hold of the scene, put into a state without an event. */
+/* Puts the hold of the scene into a state without an event. */
 static void is_in(int state)
 {
     hold->state = (uint8_t)state;

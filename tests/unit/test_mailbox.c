@@ -16,8 +16,8 @@
 
 static struct rlk_mail mail;
 
-/* Parses a copy that ends where the heap block does, so that a read beyond is seen by
- * Valgrind and AddressSanitizer. */
+/* Parses a copy that ends where its heap block ends, so that Valgrind and
+ * AddressSanitizer notice a read beyond. */
 static bool parse(const char *text, size_t len)
 {
     char *copy = malloc(len ? len : 1);
@@ -108,7 +108,7 @@ START_TEST(name_may_hold_any_byte)
 }
 END_TEST
 
-/* ---- bad ones */
+/* ---- bad messages */
 
 static const char *const bad[] = {
     "",
@@ -130,9 +130,9 @@ static const char *const bad[] = {
     "1 lost " ID " ",
     "1 lost  n",
     "1 grant",
-    "1 grant 0 0 1 0 n", /* nobody */
+    "1 grant 0 0 1 0 n", /* no id */
     "1 grant 0 0 1 257 " ID " 7 n",
-    "1 grant 0 0 1 2 " ID " 7 n", /* one fewer than it says */
+    "1 grant 0 0 1 2 " ID " 7 n", /* one fewer than the count says */
     "1 grant 0 0 1 18446744073709551615 " ID " 7 n",
     "1 grant 4294967296 0 1 1 " ID " 7 n",
     "1 grant 0 9223372036854775808 1 1 " ID " 7 n",
@@ -173,7 +173,7 @@ START_TEST(no_prefix_is_read_beyond_its_end)
     };
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         size_t len = strlen(good[i]), name = len - strlen("orders");
-        /* what ends before the name has begun is no message */
+        /* a text that ends before the name is no message */
         for (size_t cut = 0; cut <= len; cut++)
             ck_assert_int_eq(parse(good[i], cut), cut > name);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: tier=unit */
-/* Random numbers, with a kernel that gives them, gives few at a time, or none. */
+/* Random numbers, with a kernel that gives them at once, or few at a time, or not at
+ * all. */
 #include "base/random.h"
 
 #include "net/script.h"
@@ -15,7 +16,7 @@
 
 enum { NUMBERS = 4096 };
 
-/* The library's calls end here. */
+/* This program's getrandom replaces the C library's, and counts the calls. */
 static unsigned calls;
 static enum { GIVES, GIVES_LITTLE, IS_INTERRUPTED, GIVES_NONE } kernel;
 
@@ -41,7 +42,8 @@ static void set_up(void)
     ck_assert(rlk_random_init(&store));
 }
 
-/* Each bit is set in half of them, give or take eight times the spread of that. */
+/* Asserts that each bit is set in half of the numbers, plus or minus eight standard
+ * deviations. */
 static void look_random(const uint64_t numbers[NUMBERS])
 {
     for (int bit = 0; bit < 64; bit++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: tier=unit */
-/* The rules by which threads of a process read without asking and keep what they read
- * with (K14), and pass on a lock to write (K16, W25), decision by decision: the registry
+/* The rules by which threads of a process read without a request and retain their read
+ * hold (K14), and pass on a write hold (K16, W25), decision by decision: the registry
  * alone, without a server. */
 #include "handscene.h"
 #include "state/readshare.h"
@@ -37,7 +37,7 @@ static void keep(void)
     ck_assert(rlk_hold_is_retained(hold) && lock->queue->shared == hold);
 }
 
-/* ---- K14: who joins */
+/* ---- K14: joining */
 
 /* rule: K14 */
 START_TEST(threads_share_the_hold_of_a_reader)
@@ -47,7 +47,7 @@ START_TEST(threads_share_the_hold_of_a_reader)
     ck_assert_uint_eq(counters.acquisitions, 2);
     ck_assert_uint_eq(counters.local_handovers, 2);
     ck_assert_uint_eq(reg.holds_now, 1);
-    ck_assert(!leaves(0, keeping) && !leaves(1, keeping)); /* others go on */
+    ck_assert(!leaves(0, keeping) && !leaves(1, keeping)); /* other threads still read */
     ck_assert(!rlk_hold_is_retained(hold));
     ck_assert(leaves(2, keeping));
     ck_assert(rlk_hold_is_retained(hold));
@@ -166,7 +166,7 @@ START_TEST(limited_number_of_read_holds_is_retained)
 }
 END_TEST
 
-/* What is asked whether it may be shared is in use (W22). */
+/* A hold counts as used when the server is asked whether it may be shared (W22). */
 /* rule: K14 */
 START_TEST(requester_reuses_the_retained_read_hold)
 {
@@ -195,7 +195,7 @@ START_TEST(retained_read_hold_is_refreshed_every_third_of_a_presence)
     ck_assert_int_eq(hold->timer.when, hold->proof_sent + GRANT * MS / 3);
     rlk_hold_confirm_locked(hold, now, LEASE);
     now += GRANT * MS;
-    ck_assert(joins(1)); /* and so is one that threads have joined */
+    ck_assert(joins(1)); /* it is refreshed also when threads have joined it */
     ck_assert(is_asked());
 }
 END_TEST
@@ -248,7 +248,7 @@ START_TEST(recall_of_another_id_has_no_effect)
 }
 END_TEST
 
-/* The one message names one of them. */
+/* The server sends one message, which names one of the holds. */
 /* rule: K15 */
 START_TEST(recall_applies_to_all_read_holds_of_the_process)
 {
@@ -256,11 +256,12 @@ START_TEST(recall_applies_to_all_read_holds_of_the_process)
     struct rlk_hold *first = hold;
     ck_assert(leaves(0, keeping));
     enter_mode('R', "k", 0);
-    ck_assert_int_eq(first->state, RLK_HOLD_RELEASING); /* one is kept at most */
+    ck_assert_int_eq(first->state, RLK_HOLD_RELEASING); /* only one read hold is
+                                                           retained */
     ask = rlk_hold_new_locked(lock, &threads[2], 'r', GRANT);
     ask->reading = true;
     rlk_hold_ask_locked(ask, &threads[2]);
-    /* it names any of them, and be it one that goes */
+    /* the message may name any of them, even one that is being released */
     rlk_registry_recalled_locked(&reg, _i ? &hold->id : &first->id, "n", 1);
     ck_assert(hold->contention.contended && ask->contention.contended);
     rlk_hold_ask_end_locked(ask);
@@ -268,7 +269,7 @@ START_TEST(recall_applies_to_all_read_holds_of_the_process)
 }
 END_TEST
 
-/* _i: flags of an answer: a writer waits, or tries. Readers do not count. */
+/* _i: flags of a reply: a writer waits, or tries. Readers do not count. */
 /* rule: K14 */
 START_TEST(reply_may_carry_the_recall)
 {
@@ -289,7 +290,7 @@ START_TEST(grant_may_carry_the_recall)
 }
 END_TEST
 
-/* Answered together with one who does. */
+/* The hold was answered together with one that has it requested. */
 /* rule: K14 */
 START_TEST(hold_without_recall_requested_is_not_retained)
 {
@@ -319,7 +320,7 @@ START_TEST(retained_read_hold_ends_with_the_process)
 }
 END_TEST
 
-/* ---- K16, W25: a lock to write */
+/* ---- K16, W25: write holds */
 
 static bool takes(int i, struct rlk_hold **ret_spent)
 {
@@ -366,7 +367,7 @@ START_TEST(woken_thread_does_not_enter_past_waiters_at_the_server)
     struct rlk_hold *spent;
     enter_mode('w', "k", 0);
     waits(1, 0);
-    ck_assert(leaves(0, keeping) && rlk_hold_is_retained(hold)); /* woken */
+    ck_assert(leaves(0, keeping) && rlk_hold_is_retained(hold)); /* thread 1 is woken */
     rlk_registry_recalled_locked(&reg, &hold->id, "n", 1);
     ck_assert(!takes(1, &spent));
     ck_assert_ptr_eq(spent, hold);
@@ -409,7 +410,7 @@ START_TEST(each_section_of_a_writer_has_a_token)
         ck_assert(takes(0, &spent));
     }
     ck_assert_uint_eq(hold->token, 1999);
-    ck_assert(!leaves(0, keeping)); /* the last one of the block */
+    ck_assert(!leaves(0, keeping)); /* it was the last token of the block */
 }
 END_TEST
 
@@ -423,13 +424,13 @@ START_TEST(downgraded_hold_has_the_token_of_its_section)
     ck_assert_uint_eq(hold->token, 1001);
     hold->tokens.ask = true;
     rlk_hold_downgrade_locked(hold);
-    ck_assert(!hold->tokens.ask); /* nobody would answer that */
-    answered(1000, 0, false);     /* from before it was told */
+    ck_assert(!hold->tokens.ask); /* no reply would bring tokens any more */
+    answered(1000, 0, false);     /* from before the server knew of the downgrade */
     ck_assert_uint_eq(hold->token, 1001);
     hold->server.downgrade = false;
     answered(1001, 0, false);
     ck_assert_uint_eq(hold->token, 1001);
-    answered(1000, 0, false); /* and one that is late */
+    answered(1000, 0, false); /* and a late one */
     answered(3000, 500, true);
     ck_assert_uint_eq(hold->token, 1001);
 }

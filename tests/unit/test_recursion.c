@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: tier=unit */
-/* The levels of a thread in a read-write lock, against a plain list of them. No server.
- */
+/* The levels of a thread in a read-write lock, compared with a plain list of them. No
+ * server. */
 #include "base/recursion.h"
 
 #include "alloc.h"
@@ -29,7 +29,7 @@ static void tear_down(void)
     rlk_recursion_clear(&levels);
 }
 
-/* ---- the naive model: one element a level, the innermost last */
+/* ---- the simple model: one element for each level, the innermost last */
 
 static bool model[MODEL_MAX]; /* true: a read */
 static int depth;
@@ -54,7 +54,7 @@ static bool model_drop(bool read)
     return true;
 }
 
-/* Whether the runs spell the model's levels, in order. */
+/* Whether the runs stand for the model's levels, in order. */
 static bool is_as_model(void)
 {
     const unsigned two[] = { levels.writes, levels.reads };
@@ -62,10 +62,11 @@ static bool is_as_model(void)
     unsigned run_count = levels.runs ? levels.runs->count : 2;
     int at = 0;
 
-    if (levels.runs && run_count <= 2) /* the counts would say it */
+    if (levels.runs && run_count <= 2) /* then no runs are needed */
         return false;
     for (unsigned r = 0; r < run_count; r++) {
-        if (levels.runs && r > 0 && runs[r] == 0) /* only the first may be 0 long */
+        if (levels.runs && r > 0 && runs[r] == 0) /* only the first run may have the
+                                                     length 0 */
             return false;
         for (unsigned i = 0; i < runs[r]; i++, at++)
             if (at >= depth || model[at] != (r % 2 == 1))
@@ -92,7 +93,7 @@ START_TEST(zeroed_ones_are_empty)
 }
 END_TEST
 
-/* Random pushes and drops, now and then a downgrade; seeds differ in how deep they go. */
+/* Random pushes and drops, with some downgrades; seeds differ in the depth. */
 START_TEST(any_sequence_is_as_a_list_of_levels)
 {
     unsigned seed = (unsigned)_i + 1;
@@ -110,7 +111,7 @@ START_TEST(any_sequence_is_as_a_list_of_levels)
             ck_assert(rlk_recursion_push(&levels, read));
             model[depth++] = read;
         } else {
-            if (what % 2) /* as unlock does; else as rdunlock or wrunlock */
+            if (what % 2) /* as unlock does; otherwise as rdunlock or wrunlock */
                 read = rlk_recursion_reads(&levels);
             ck_assert(rlk_recursion_drop(&levels, read) == model_drop(read));
         }
@@ -148,7 +149,7 @@ START_TEST(entries_beyond_two_are_stored_elsewhere_until_they_end)
     }
     ck_assert_ptr_nonnull(levels.runs);
     ck_assert_uint_ge(levels.runs->size, MODEL_MAX);
-    while (depth > 0) { /* from the outside in */
+    while (depth > 0) { /* from the outermost level on */
         ck_assert(rlk_recursion_drop(&levels, false) == model_drop(false) ||
                   rlk_recursion_drop(&levels, true) == model_drop(true));
         if (levels.writes == 0)
@@ -160,12 +161,12 @@ START_TEST(entries_beyond_two_are_stored_elsewhere_until_they_end)
 }
 END_TEST
 
-/* The n-th level that would need memory. */
+/* The n-th level that needs memory. */
 START_TEST(failed_allocation_changes_nothing)
 {
     if (!test_alloc_available())
         return;
-    int until = 2 << _i; /* full, so that one of the next turns grows it */
+    int until = 2 << _i; /* full, so that one of the next pushes grows it */
     depth = 0;
     for (bool grows = false; !grows;) {
         bool read = depth % 2 == 1;
@@ -178,7 +179,7 @@ START_TEST(failed_allocation_changes_nothing)
             model[depth++] = read;
         assert_as_model();
     }
-    ck_assert(rlk_recursion_push(&levels, depth % 2 == 1)); /* memory is back */
+    ck_assert(rlk_recursion_push(&levels, depth % 2 == 1)); /* there is memory again */
     model[depth] = depth % 2 == 1;
     depth++;
     assert_as_model();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: tier=unit */
-/* The registry alone: no server, no client, no threads. Time is whatever a test says, but
- * where the registry itself asks for it. */
+/* The registry alone: no server, no client, no threads. The test sets the time, except
+ * where the registry itself reads the clock. */
 #include "state/registry.h"
 
 #include "base/deadline.h"
@@ -64,7 +64,7 @@ static void set_up(void)
     ck_assert_ptr_nonnull(lock);
 }
 
-/* Everything was given back: what a test holds beyond is a leak. */
+/* Asserts that everything was released: what a test still holds is a leak. */
 static void tear_down(void)
 {
     rlk_lock_put_locked(lock);
@@ -82,7 +82,7 @@ static void tear_down(void)
     rlk_bell_close(&subscriber);
 }
 
-/* A hold that asks; one reference is the test's. */
+/* A hold with a request under way; one reference is the test's. */
 static struct rlk_hold *ask(struct rlk_thread *t)
 {
     struct rlk_hold *hold = rlk_hold_new_locked(lock, t, 'm', GRANT);
@@ -99,7 +99,7 @@ static void drop(struct rlk_hold *hold)
     rlk_hold_put_locked(hold);
 }
 
-/* A hold that `thread` is inside of, for LEASE from now; the test has no reference. */
+/* A hold with `thread` inside, for LEASE from now on; the test has no reference. */
 static struct rlk_hold *enter(void)
 {
     struct rlk_hold *hold = ask(&thread);
@@ -121,7 +121,7 @@ static bool grant(const struct rlk_hold *hold, int64_t ticket)
     return rlk_registry_grant_locked(&reg, &hold->id, "n", 1, ticket, 0, 0);
 }
 
-/* How often the thread behind this descriptor was woken since the last look. */
+/* How many times the thread behind this descriptor was woken since the last look. */
 static uint64_t wakes(const struct rlk_bell *bell)
 {
     uint64_t n = 0;
@@ -216,7 +216,8 @@ START_TEST(fixed_lease_is_at_risk_in_its_last_tenth_and_not_renewed)
     struct rlk_hold *hold = ask(&thread);
     hold->fixed = true;
     hold->lease_ms = 1000;
-    rlk_hold_held_locked(hold, now, 5000, 0); /* longer than asked for: D is not */
+    rlk_hold_held_locked(hold, now, 5000, 0); /* longer than requested: D does not
+                                                 follow */
     ck_assert_int_eq(hold->end, rlk_hold_lease_end(now, 1000));
     ck_assert_int_eq(hold->risk, hold->end - 100 * MS);
     rlk_hold_confirm_locked(hold, now, 300);
@@ -242,7 +243,7 @@ START_TEST(grant_of_the_confirmed_ticket_is_believed)
     ck_assert(hold->request.granted && hold->lease.short_ttl && !hold->request.need_ask);
     ck_assert_int_eq(hold->end, rlk_hold_lease_end(now - 50 * MS, GRANT));
     ck_assert_uint_eq(counters.grants, 1);
-    ck_assert(grant(hold, 7)); /* twice is once */
+    ck_assert(grant(hold, 7)); /* a second grant counts only once */
     ck_assert_uint_eq(counters.grants, 1);
     drop(hold);
 }
@@ -254,7 +255,7 @@ START_TEST(grant_without_a_confirmed_reply_is_not_believed)
     struct rlk_hold *hold = ask(&thread);
     ck_assert(grant(hold, 7));
     ck_assert(!hold->request.granted);
-    ck_assert(hold->request.need_ask); /* asks */
+    ck_assert(hold->request.need_ask); /* the server is asked */
     drop(hold);
 }
 END_TEST
@@ -275,7 +276,7 @@ END_TEST
 /* rule: T1 */
 START_TEST(stale_grant_is_not_believed_after_queueing_again)
 {
-    /* the counterexample: granted ticket 7 unread, stopped, lapsed, joined anew as 9 */
+    /* the counterexample: granted ticket 7 unread, stopped, expired, queued again as 9 */
     struct rlk_hold *hold = ask(&thread);
     rlk_hold_queued_locked(hold, 7, now - 10000 * MS);
     rlk_hold_queued_locked(hold, 9, now);
@@ -296,7 +297,7 @@ START_TEST(waiter_with_refused_polls_asks_and_takes_the_new_ticket)
     struct rlk_hold *hold = ask(&thread);
     rlk_hold_queued_locked(hold, 9, now);
     rlk_hold_ask_again_locked(hold, now + 149 * MS);
-    ck_assert(!hold->request.need_ask); /* it has just been answered */
+    ck_assert(!hold->request.need_ask); /* the last answer is recent */
     rlk_hold_ask_again_locked(hold, now + 151 * MS);
     ck_assert(hold->request.need_ask);
     /* the queue was lost, and the server's clock is behind */
@@ -315,7 +316,7 @@ START_TEST(stale_grant_read_first_is_dropped_by_the_new_ticket)
     ck_assert(grant(hold, 7));
     rlk_hold_queued_locked(hold, 9, now);
     ck_assert(!hold->request.granted);
-    rlk_hold_queued_locked(hold, 7, now - MS); /* an answer that came late */
+    rlk_hold_queued_locked(hold, 7, now - MS); /* a late answer */
     ck_assert(!hold->request.granted);
     ck_assert_int_eq(hold->request.ticket, 9);
     drop(hold);
@@ -335,7 +336,7 @@ START_TEST(no_grant_outlives_the_reply_gone)
 }
 END_TEST
 
-/* Messages about an id that this process has nothing to do with. */
+/* Asserts that messages about an unknown id have no effect. */
 static void nothing_comes_of(const struct rlk_id *id, const char *name)
 {
     size_t holds = reg.hold_count, names = reg.lock_count;
@@ -382,7 +383,7 @@ START_TEST(flood_of_grants_for_unknown_ids_has_no_effect)
 }
 END_TEST
 
-/* In whatever form it asks: queued for or not, to write or to read. */
+/* The forms of a request: queued or a try, to write or to read. */
 enum { FORMS = 4 };
 
 static struct rlk_hold *in_form(int form)
@@ -428,7 +429,7 @@ START_TEST(grant_for_an_id_in_flight_is_no_orphan)
 }
 END_TEST
 
-/* It is what the server says of it in the end, and nothing of it is left. */
+/* The server's reply is decisive, and no trace of the message is left. */
 static void enter_and_leave(struct rlk_hold *hold, bool doubted, bool others)
 {
     rlk_hold_held_locked(hold, now, LEASE, 0);
@@ -446,7 +447,7 @@ START_TEST(loss_read_before_the_reply_is_remembered)
 {
     in_a_form(_i);
     struct rlk_hold *hold = in_form(_i);
-    hold->fixed = true; /* which is renewed for no other reason */
+    hold->fixed = true; /* so nothing else would make the client renew it */
     ck_assert(rlk_registry_lost_locked(&reg, &hold->id, "n", 1));
     ck_assert(!hold->request.granted);
     enter_and_leave(hold, true, false);
@@ -476,8 +477,9 @@ START_TEST(early_loss_and_recall_apply_to_their_id_alone)
 }
 END_TEST
 
-/* A server that lost what was confirmed grants it again: it is released, without a
- * marker, but only once, or a forger who has read it would have more sent. */
+/* A server that lost a confirmed release grants the id again. Then the client releases
+ * it, without a marker, but only once: otherwise a forger who knows the id could make it
+ * send more. */
 static void was_had(const struct rlk_id *id)
 {
     uint64_t orphans = counters.grants_orphaned;
@@ -496,7 +498,7 @@ static void was_had(const struct rlk_id *id)
     ck_assert_uint_eq(counters.grants_orphaned, orphans + 1);
 }
 
-/* Its release, which was put off, goes out at once. */
+/* Its postponed release goes out at once. */
 /* rule: T7 */
 START_TEST(grant_for_an_abandoned_id_is_released_immediately)
 {
@@ -511,7 +513,7 @@ START_TEST(grant_for_an_abandoned_id_is_released_immediately)
     ck_assert_uint_eq(reg.background_count, 1);
     ck_assert_uint_eq(counters.grants_orphaned, 1);
     struct rlk_id id = hold->id;
-    rlk_hold_background_end_locked(hold); /* confirmed */
+    rlk_hold_background_end_locked(hold); /* the server confirmed the release */
     was_had(&id);
 }
 END_TEST
@@ -540,12 +542,12 @@ START_TEST(oldest_past_ids_are_forgotten_and_unqueued_ids_never_known)
     }
     nothing_comes_of(&ids[0], "n");
     was_had(&ids[1]);
-    counters.grants_orphaned = 0; /* as nothing_comes_of wants it */
+    counters.grants_orphaned = 0; /* as nothing_comes_of expects */
     struct rlk_hold *hold = ask(&thread);
     ids[0] = hold->id;
     drop(hold);
     nothing_comes_of(&ids[0], "n");
-    ids[0].acquisition = 0; /* what is forgotten is no number */
+    ids[0].acquisition = 0; /* a forgotten id must not match an empty entry */
     nothing_comes_of(&ids[0], "n");
 }
 END_TEST
@@ -567,7 +569,7 @@ START_TEST(answer_from_before_the_trouble_does_not_end_it)
 }
 END_TEST
 
-/* A queue of a mutex ends when nobody waits any more. */
+/* The queue of a mutex is removed when no thread waits any more. */
 /* rule: T7 */
 START_TEST(abandoned_ids_are_known_when_no_waiter_is_left)
 {
@@ -604,7 +606,7 @@ START_TEST(grant_known_from_the_reply_changes_nothing)
 }
 END_TEST
 
-/* As when somebody asks in the watchdog's place. */
+/* A thread requests while the hold is queued, in place of the watchdog. */
 static struct rlk_hold *asks_though_queued(void)
 {
     struct rlk_hold *hold = ask(&thread);
@@ -612,7 +614,8 @@ static struct rlk_hold *asks_though_queued(void)
     hold->request.requester = &thread;
     ck_assert(rlk_hold_ask_too_locked(hold, now + 10 * MS));
     ck_assert(hold->request.need_ask);
-    ck_assert(!rlk_hold_ask_too_locked(hold, now + 10 * MS)); /* he does */
+    ck_assert(!rlk_hold_ask_too_locked(hold, now + 10 * MS)); /* a request is under way
+                                                                 already */
     return hold;
 }
 
@@ -635,7 +638,7 @@ END_TEST
 START_TEST(queued_requester_may_be_given_a_smaller_ticket)
 {
     struct rlk_hold *hold = asks_though_queued();
-    rlk_hold_queued_locked(hold, 5, now + 5 * MS); /* from before he asked */
+    rlk_hold_queued_locked(hold, 5, now + 5 * MS); /* from before the request */
     ck_assert(hold->request.need_ask);
     ck_assert_int_eq(hold->request.ticket, 7);
     rlk_hold_queued_locked(hold, 5, now + 15 * MS);
@@ -656,8 +659,8 @@ START_TEST(failed_request_leaves_the_requester_queued)
 }
 END_TEST
 
-/* A hold whose grant, read now, may be older than `inside`, which was entered after it
- * had queued. */
+/* A hold whose grant, read now, may be older than `inside`, which was entered after the
+ * hold had queued. */
 static struct rlk_hold *older_grant(struct rlk_hold **ret_inside)
 {
     struct rlk_hold *hold = ask(&thread2);
@@ -672,7 +675,7 @@ START_TEST(grant_that_may_be_older_than_what_is_believed_in_has_the_server_asked
 {
     struct rlk_hold *inside, *hold = older_grant(&inside);
     ck_assert(!hold->request.granted && hold->request.need_ask);
-    rlk_hold_held_locked(hold, now - 5 * MS, LEASE, 0); /* as old */
+    rlk_hold_held_locked(hold, now - 5 * MS, LEASE, 0); /* its answer is as old */
     ck_assert(!hold->request.granted && hold->request.need_ask);
     rlk_hold_held_locked(hold, now + MS, LEASE, 0);
     ck_assert(hold->request.granted && rlk_hold_newest_locked(hold));
@@ -686,7 +689,7 @@ START_TEST(earlier_reply_does_not_stop_the_requester)
     struct rlk_hold *inside, *hold = older_grant(&inside);
     rlk_hold_queued_locked(hold, 7, now - 5 * MS);
     ck_assert(!hold->request.granted && hold->request.need_ask);
-    rlk_hold_queued_locked(hold, 8, now + MS); /* it has joined anew */
+    rlk_hold_queued_locked(hold, 8, now + MS); /* it has queued again */
     ck_assert(!hold->request.granted && !hold->request.need_ask);
     leave(inside);
     ck_assert(grant(hold, 8));
@@ -734,10 +737,10 @@ START_TEST(lost_hold_believes_no_later_reply)
     rlk_hold_held_locked(hold, now + 1000 * MS, LEASE, 0);
     rlk_hold_queued_locked(hold, 7, now);
     rlk_hold_gone_locked(hold);
-    ck_assert(grant(hold, 7)); /* no orphan, to be released behind the release it has */
+    ck_assert(grant(hold, 7)); /* no orphan: it already has a release */
     ck_assert_int_eq(hold->state, RLK_HOLD_LOST);
     ck_assert_int_eq(hold->end, end);
-    /* what it still is: news, a release in the background, its thread's */
+    /* it still has: news, a release in the background, its thread */
     ck_assert(reg.first_news);
     ck_assert_uint_eq(reg.background_count, 1);
     ck_assert_ptr_eq(rlk_timer_first(&reg.timers), &hold->timer);
@@ -830,7 +833,8 @@ START_TEST(background_release_retains_the_hold_until_its_end)
     rlk_holder_leave_locked(&hold->own);
     rlk_hold_leave_locked(hold);
     rlk_hold_background_locked(hold, now, now + 1000 * MS);
-    rlk_hold_background_locked(hold, now + MS, now + 1000 * MS); /* again: counted once */
+    rlk_hold_background_locked(hold, now + MS, now + 1000 * MS); /* a second time: counted
+                                                                    once */
     ck_assert_uint_eq(reg.background_count, 1);
     ck_assert_int_eq(rlk_timer_first(&reg.timers)->when, now + MS);
     rlk_hold_background_end_locked(hold);
@@ -866,8 +870,8 @@ START_TEST(many_names_are_found_and_idle_ones_forgotten)
 }
 END_TEST
 
-/* A refresh names threads that have all given up when it is answered: what was made for
- * them stays until then, and no longer. */
+/* A refresh names threads, all of which have given up when the answer comes. The queue
+ * that was made for them stays until then, and no longer. */
 START_TEST(queue_stays_for_a_request_in_flight)
 {
     enum { MANY = 3 };
@@ -876,7 +880,7 @@ START_TEST(queue_stays_for_a_request_in_flight)
     for (int i = 0; i < MANY; i++) {
         holds[i] = rlk_hold_new_locked(fair, &thread, 'f', GRANT);
         rlk_hold_ask_locked(holds[i], &thread);
-        rlk_hold_ref_locked(holds[i]); /* the request's */
+        rlk_hold_ref_locked(holds[i]); /* the request's reference */
     }
     rlk_lock_ref_locked(fair);
     for (int i = 0; i < MANY; i++) {
@@ -890,7 +894,7 @@ START_TEST(queue_stays_for_a_request_in_flight)
     }
     ck_assert(rlk_lock_has_queue(fair));
     struct rlk_hold *held = rlk_hold_new_locked(fair, &thread, 'f', GRANT);
-    rlk_lock_put_locked(fair); /* it is answered */
+    rlk_lock_put_locked(fair); /* the request is answered */
     ck_assert(!rlk_lock_has_queue(fair));
     rlk_hold_put_locked(held);
 }
@@ -919,7 +923,7 @@ START_TEST(watchdog_is_woken_only_for_what_is_due_before_it_wakes)
     hold = enter();
     unlock_and_lock();
     ck_assert_uint_eq(wakes(&watchdog), 1);
-    unlock_and_lock(); /* once */
+    unlock_and_lock(); /* only once */
     ck_assert_uint_eq(wakes(&watchdog), 0);
     ck_assert_uint_eq(wakes(&subscriber), 0);
     leave(hold);
@@ -932,7 +936,7 @@ START_TEST(refresh_timer_is_the_expiry_or_a_third_of_the_presence)
     struct rlk_hold *hold = ask(&thread);
     rlk_queue_answered_locked(lock, now, 100, 0);
     ck_assert_int_eq(lock->queue->timer.when, now + 101 * MS);
-    rlk_queue_answered_locked(lock, now, 0, 0); /* Redis says so of its last ms */
+    rlk_queue_answered_locked(lock, now, 0, 0); /* Redis returns 0 in the last ms */
     ck_assert_int_eq(lock->queue->timer.when, now + 1 * MS);
     rlk_queue_answered_locked(lock, now, 20000, 0);
     ck_assert_int_eq(lock->queue->timer.when, now + 1000 * MS);
@@ -944,7 +948,7 @@ START_TEST(refresh_timer_is_the_expiry_or_a_third_of_the_presence)
     ck_assert_int_eq(lock->queue->timer.when, 0);
     drop(hold);
     ck_assert(!lock->queue->timer.armed);
-    rlk_queue_answered_locked(lock, now, 100, 0); /* nobody waits any more */
+    rlk_queue_answered_locked(lock, now, 100, 0); /* no thread waits any more */
     rlk_registry_recheck_locked(&reg);
     ck_assert(!lock->queue->timer.armed);
 }
@@ -961,16 +965,16 @@ START_TEST(redisson_channel_is_subscribed_while_a_foreign_holder_is_seen)
     ck_assert(lock->queue->channel_listed);
     unlock_and_lock();
     ck_assert_uint_eq(wakes(&subscriber), 1);
-    lock->queue->channel_listed = false; /* as the subscriber does */
+    lock->queue->channel_listed = false; /* as the subscriber does it */
     rlk_list_pop(&reg.channels);
     rlk_lock_unref_locked(lock);
     lock->queue->channel_joined = true;
-    rlk_queue_answered_locked(lock, now, -2, RLK_FOREIGN_HOLDER); /* free */
+    rlk_queue_answered_locked(lock, now, -2, RLK_FOREIGN_HOLDER); /* the lock is free */
     ck_assert_uint_eq(lock->queue->channel_wanted, 0);
     ck_assert(lock->queue->channel_listed);
     rlk_queue_answered_locked(lock, now, 100, RLK_FOREIGN_HOLDER);
     ck_assert_uint_eq(lock->queue->channel_wanted, 1);
-    drop(hold); /* the last one that asks takes its wish along */
+    drop(hold); /* the last waiter ends the need for the channel */
     ck_assert_uint_eq(lock->queue->channel_wanted, 0);
     lock->queue->channel_joined = false;
 }

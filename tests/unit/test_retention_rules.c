@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: tier=unit claims=K1,K5,K6,K7,K8,K9,K11 */
-/* The rules by which a process keeps a free mutex (K1, K5 to K9), decision by decision:
+/* The rules by which a process retains a free mutex (K1, K5 to K9), decision by decision:
  * the registry alone, without a server or threads. */
 #include "handscene.h"
 
@@ -93,12 +93,12 @@ START_TEST(retained_hold_is_refreshed_every_third_of_a_presence)
     ck_assert_int_eq(hold->timer.when, answered + GRANT * MS / 3);
     rlk_fastpath_close_locked(hold);
     now += 500 * MS;
-    rlk_hold_confirm_locked(hold, now, GRANT); /* which raises nothing */
+    rlk_hold_confirm_locked(hold, now, GRANT); /* this extends nothing */
     rlk_handoff_answered_locked(hold, now, RLK_WILL_TELL);
     rlk_handoff_answered_retained_locked(hold);
     rlk_hold_schedule_locked(hold);
     ck_assert_int_eq(hold->timer.when, now + GRANT * MS / 3);
-    /* and the rest of its longer lease goes by without a risk */
+    /* and the remaining, longer lease passes without a risk */
     ck_assert_int_eq(hold->risk, hold->end - GRANT * MS / 3);
 }
 END_TEST
@@ -177,7 +177,8 @@ START_TEST(hold_reported_lost_is_refreshed_at_once_and_not_retained)
     ck_assert(rlk_fastpath_enter(&threads[0]));
     rlk_registry_lost_locked(&reg, &hold->id, "n", 1);
     ck_assert(hold->timer.when <= rlk_clock_boot());
-    ck_assert(!rlk_fastpath_leave(&threads[0])); /* the release will tell */
+    ck_assert(!rlk_fastpath_leave(&threads[0])); /* the release shows whether it is
+                                                    lost */
     ck_assert(!unlocks_keeping(keeping));
 }
 END_TEST
@@ -225,7 +226,7 @@ START_TEST(retained_hold_at_risk_or_of_other_needs_is_not_taken_again)
     else
         waiters[1].lease_ms++;
     ck_assert(!takes_again(1));
-    ck_assert(is_gone()); /* he asks with a new id */
+    ck_assert(is_gone()); /* the thread requests with a new id */
     ck_assert_int_eq(hold->state, RLK_HOLD_RELEASING);
 }
 END_TEST
@@ -234,7 +235,7 @@ END_TEST
 START_TEST(retaken_hold_is_renewed_for_a_whole_lease)
 {
     keep();
-    hold->renew_at = now - 1; /* of which nobody took notice while it was idle */
+    hold->renew_at = now - 1; /* the time passed while the hold was retained */
     rlk_hold_schedule_locked(hold);
     ck_assert(!is_asked());
     ck_assert(takes_again(1));
@@ -250,7 +251,7 @@ START_TEST(unused_retained_hold_ends_after_its_time)
     keep();
     ck_assert_int_eq(rlk_hold_retained_until(hold), now + 5000 * MS);
     ck_assert(!rlk_handoff_retained_due_locked(hold, now + 5000 * MS - 1));
-    ck_assert(rlk_fastpath_enter(&threads[0])); /* by which it is in use */
+    ck_assert(rlk_fastpath_enter(&threads[0])); /* so the hold is in use */
     ck_assert(!rlk_handoff_retained_due_locked(hold, now + 6000 * MS));
     ck_assert(rlk_fastpath_leave(&threads[0]));
     ck_assert_int_gt(rlk_hold_retained_until(hold), now + 5000 * MS);
@@ -259,7 +260,7 @@ START_TEST(unused_retained_hold_ends_after_its_time)
 }
 END_TEST
 
-/* Or its timer, which is due, would be the first one for ever. */
+/* Otherwise its timer, which is due, would stay the first one for ever. */
 /* rule: K9 */
 START_TEST(no_timer_is_due_for_a_thread_inside_by_the_fast_path)
 {
@@ -272,7 +273,7 @@ START_TEST(no_timer_is_due_for_a_thread_inside_by_the_fast_path)
 }
 END_TEST
 
-/* What a thread inside by the gate has is a lease, not a grant. */
+/* A thread inside by the fast path has a lease, not a grant. */
 /* rule: K5 */
 START_TEST(lease_alone_decides_the_risk_while_a_thread_is_inside)
 {
@@ -294,10 +295,10 @@ START_TEST(fast_path_of_a_retained_hold_serves_retaining_locks_only)
 
     enter("k", 0);
     waits(1, 0);
-    ck_assert(unlocks_keeping(passing)); /* thread 0 does not keep */
+    ck_assert(unlocks_keeping(passing)); /* thread 0 does not retain */
     ck_assert(enters(1));
     rlk_fastpath_close_locked(hold);
-    ck_assert(rlk_handoff_unlock_locked(part_of(1), keeping, now)); /* thread 1 does */
+    ck_assert(rlk_handoff_unlock_locked(part_of(1), keeping, now)); /* thread 1 retains */
     ck_assert(!rlk_fastpath_enter(&threads[0]));
     ck_assert(rlk_fastpath_enter(&threads[1]));
     ck_assert(rlk_fastpath_leave(&threads[1]));
@@ -324,7 +325,7 @@ START_TEST(retained_holds_are_counted)
 }
 END_TEST
 
-/* A try of ours that overtakes the release goes round again. */
+/* A try of this process that overtakes the release must be repeated. */
 /* rule: K9 */
 START_TEST(holds_being_released_are_counted)
 {
@@ -378,17 +379,20 @@ START_TEST(robust_hold_is_reported_clean_after_a_rest)
     keep_robust();
     now += CLEAN_MS * MS - 1;
     ck_assert(!rlk_handoff_clears_mark_locked(hold, now));
-    ck_assert(rlk_fastpath_enter(&threads[0])); /* without a word */
+    ck_assert(rlk_fastpath_enter(&threads[0])); /* the server learns nothing */
     now += 1;
-    ck_assert(!rlk_handoff_clears_mark_locked(hold, now)); /* nor is it clean then */
+    ck_assert(!rlk_handoff_clears_mark_locked(hold, now)); /* then the hold is not
+                                                              clean */
     ck_assert(!rlk_fastpath_leave(&threads[0]));
     ck_assert(unlocks_keeping(keeping));
     now = hold->pass->used_at + CLEAN_MS * MS;
     ck_assert(rlk_handoff_clears_mark_locked(hold, now));
     ck_assert(!rlk_fastpath_enter(&threads[0]));
-    ck_assert(rlk_handoff_clears_mark_locked(hold, now)); /* again and again */
+    ck_assert(rlk_handoff_clears_mark_locked(hold, now)); /* so that it can be reported
+                                                             again */
     ck_assert(takes_again(0));
-    ck_assert(hold->robust.mark_cleared); /* so who enters has to say so first */
+    ck_assert(hold->robust.mark_cleared); /* so a thread that enters must report that
+                                             first */
 }
 END_TEST
 
@@ -401,7 +405,7 @@ START_TEST(hold_not_robust_or_not_retained_is_not_reported_clean)
         waiters[1].robust = true;
         enter("bk", 0);
         waits(1, 0);
-        ck_assert(unlocks(0)); /* for who is woken */
+        ck_assert(unlocks(0)); /* for the woken thread */
     }
     ck_assert(rlk_hold_is_retained(hold));
     ck_assert(!rlk_handoff_clears_mark_locked(hold, now + 1000 * MS));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: tier=unit */
 /*
- * What an ACL's refusal says to a person: the texts of Redis 6.0 to 8 and of Valkey, word
- * for word, about our scripts. Needs no server.
+ * How the library explains refusals by an ACL: the texts of Redis 6.0 to 8 and of Valkey,
+ * word for word, about its scripts. Needs no server.
  */
 #include "suite.h"
 
@@ -20,7 +20,7 @@ static const struct rlk_script *script_of(enum rlk_script_id id)
     return &rlk_scripts[id];
 }
 
-/* The first line of a script in which `what` stands, from 1. */
+/* The number of the first line of a script that contains `what`, from 1. */
 static int line_of(const struct rlk_script *script, const char *what)
 {
     const char *at = strstr(script->text, what);
@@ -65,7 +65,7 @@ static const struct sample {
     { "ERR ACL failure in script: User worker has no permissions to access the 'x' "
       "key script: %s, on @user_script:%d.",
       "left = call('PTTL', N", "the ACL refuses a key of PTTL(N) in acquire" },
-    /* Valkey 9.1: without the hash; the sample takes none of it */
+    /* Valkey 9.1: without the hash, which this sample does not need */
     { "ERR ACL failure in script: User worker has no permissions to run the 'pexpire' "
       "command%.0s script: on @user_script:%d.",
       "call('PEXPIRE', N", "the ACL refuses PEXPIRE in acquire: ERR" },
@@ -129,10 +129,11 @@ START_TEST(a_refusal_of_a_command_names_it)
 }
 END_TEST
 
-/* What a command said that a script called, by versions (the sources are named in
- * refusal.c); code and words as of the command alone. */
+/* The error of a command that a script called, by versions (src/net/server_error.c names
+ * the sources). Code and words are those of the command alone. */
 static const struct {
-    const char *form; /* of what it said, hash and line; or hash, line and what it said */
+    const char *form; /* its parts: the command's text, hash and line; or hash, line and
+                         the command's text */
     bool said_last;
 } forms[] = {
     { "ERR Error running script (call to f_%s): @user_script:%d: %s", true },
@@ -198,7 +199,7 @@ START_TEST(what_a_command_inside_a_script_said_is_understood_as_by_itself)
 }
 END_TEST
 
-/* A value that quotes such a word is none of them. */
+/* A value that quotes such a word is no such code. */
 START_TEST(word_inside_a_text_is_no_code)
 {
     static const char text[] =
@@ -212,7 +213,7 @@ END_TEST
 
 START_TEST(every_line_of_every_script_is_found)
 {
-    /* also the last, and one that is not there */
+    /* also the last one, and one that does not exist */
     for (int i = 0; i < RLK_SCRIPT_COUNT; i++) {
         int lines = 1;
         for (const char *p = rlk_scripts[i].text; *p; p++)

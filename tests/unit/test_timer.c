@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: tier=unit */
-/* The heap of timers against an array that is searched. */
+/* The heap of timers, compared with a search through an array. */
 #include "base/timer.h"
 #include "suite.h"
 #include "wait.h"
@@ -28,7 +28,7 @@ static void set_up(void)
     state = 4711;
 }
 
-/* The earliest time of those that are armed; INT64_MAX: none is. */
+/* The earliest time of the armed timers; INT64_MAX: none is armed. */
 static int64_t earliest(void)
 {
     int64_t when = INT64_MAX;
@@ -54,7 +54,7 @@ static void assert_first(void)
 START_TEST(empty_heap_has_no_first)
 {
     ck_assert_ptr_null(rlk_timer_first(&heap));
-    rlk_timer_disarm(&heap, &timers[0]); /* harmless */
+    rlk_timer_disarm(&heap, &timers[0]); /* without effect */
     ck_assert_ptr_null(rlk_timer_first(&heap));
 }
 END_TEST
@@ -87,7 +87,7 @@ START_TEST(timers_come_out_in_order)
     int64_t last = INT64_MIN;
     for (int i = 0; i < TIMERS; i++)
         rlk_timer_arm(&heap, &timers[i], next_random());
-    for (int i = 0; i < TIMERS / 2; i++) /* earlier and later */
+    for (int i = 0; i < TIMERS / 2; i++) /* earlier and later ones */
         rlk_timer_arm(&heap, &timers[i], next_random());
     for (int i = 0; i < TIMERS; i++) {
         struct rlk_timer *t = rlk_timer_first(&heap);
@@ -102,7 +102,7 @@ END_TEST
 
 START_TEST(ordered_arming_stays_fast)
 {
-    /* a list in disguise would make this quadratic */
+    /* a linear list would take quadratic time here */
     enum { MANY = 200000 };
     struct rlk_timer *many = calloc(MANY, sizeof(*many));
     ck_assert_ptr_nonnull(many);

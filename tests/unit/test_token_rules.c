@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: tier=unit */
 /* The rules of fencing tokens in a process (H11), decision by decision: the registry
- * alone, without a server or threads. Their other half is the scripts':
+ * alone, without a server or threads. The rules for the scripts are tested by
  * test_scripts_token.c. */
 #include "handscene.h"
 
-/* FIRST is that of the grant; a block behind it ends with LAST. */
+/* FIRST is the token of the grant; a block after it ends with LAST. */
 enum { FIRST = 5000, BLOCK = RLK_TOKEN_BLOCK, LAST = FIRST + BLOCK, LATER = 90000 };
 
 static const struct rlk_handoff keeping = {
     .ns = 10 * MS, .count = 1000, .retain_ns = 5000 * MS, .hears = true
 };
 
-/* A hold of thread 0 that has asked for a block. */
+/* Gives thread 0 a hold that has got a block. */
 static void enter_with_block(void)
 {
     enter_fenced("k", 0, FIRST);
     answered(FIRST + 1, BLOCK, true);
 }
 
-/* Thread 0 unlocks what is kept then. */
+/* Thread 0 unlocks a hold that may be retained. Whether the process still has it. */
 static bool keeps(void)
 {
     struct rlk_holder *holder = part_of(0);
@@ -39,11 +39,11 @@ static bool takes_again(void)
     return in;
 }
 
-/* Thread 0 is inside with this one, whatever was used before. */
+/* Thread 0 is inside with this token, whatever tokens were used before. */
 static void goes_to(uint64_t token)
 {
     ck_assert_uint_le(hold->token, token);
-    ck_assert(rlk_hold_pass_locked(hold)); /* by those who had it */
+    ck_assert(rlk_hold_pass_locked(hold)); /* as by the threads before */
     hold->token = token;
 }
 
@@ -63,10 +63,10 @@ START_TEST(each_section_has_the_next_token)
     enter_with_block();
     ck_assert_uint_eq(hold->token, FIRST);
     waits(1, 0);
-    ck_assert(goes_on()); /* past thread 1, which is woken */
+    ck_assert(goes_on()); /* before thread 1, which is woken */
     ck_assert_uint_eq(hold->token, FIRST + 1);
     waiters[1].since = now - MS;
-    ck_assert(unlocks(0)); /* handed to it */
+    ck_assert(unlocks(0)); /* handed to thread 1 */
     ck_assert_uint_eq(hold->token, FIRST + 2);
     ck_assert(waiters[1].holder->fencing);
     ck_assert_uint_eq(waiters[1].holder->hold->token, FIRST + 2);
@@ -91,7 +91,7 @@ START_TEST(each_section_of_a_retained_hold_has_the_next_token_on_both_paths)
 }
 END_TEST
 
-/* The block need not follow the one before. */
+/* The block need not follow the previous one. */
 /* rule: H11 */
 START_TEST(no_token_beyond_the_block_is_used)
 {
@@ -134,10 +134,12 @@ END_TEST
 START_TEST(thread_that_would_hand_off_requests_the_first_block)
 {
     enter_fenced("k", 0, FIRST);
-    ck_assert(rlk_handoff_asks_locked(hold, keeping, now)); /* would be kept */
+    ck_assert(rlk_handoff_asks_locked(hold, keeping, now)); /* the hold would be
+                                                               retained */
     ck_assert(hold->tokens.ask);
     hold->tokens.ask = false;
-    ck_assert(!rlk_handoff_asks_locked(hold, bound, now)); /* would go */
+    ck_assert(!rlk_handoff_asks_locked(hold, bound, now)); /* the hold would be
+                                                              released */
     waits(1, 1);
     ck_assert(rlk_handoff_asks_locked(hold, bound, now));
     answered(FIRST + 7, 3, hold->tokens.ask);
@@ -149,7 +151,7 @@ START_TEST(thread_that_would_hand_off_requests_the_first_block)
 }
 END_TEST
 
-/* As where the server's memory is full. */
+/* As with a server whose memory is full. */
 /* rule: H11 */
 START_TEST(thread_without_a_block_releases_the_hold)
 {
@@ -172,10 +174,12 @@ START_TEST(thread_that_would_hand_off_requests_more_tokens_at_the_end)
     goes_to(LAST - 1);
     ck_assert(!rlk_handoff_asks_locked(hold, keeping, now));
     goes_to(LAST);
-    ck_assert(rlk_handoff_asks_locked(hold, keeping, now)); /* would be kept */
+    ck_assert(rlk_handoff_asks_locked(hold, keeping, now)); /* the hold would be
+                                                               retained */
     ck_assert(hold->tokens.ask);
     hold->tokens.ask = false;
-    ck_assert(!rlk_handoff_asks_locked(hold, bound, now)); /* would go */
+    ck_assert(!rlk_handoff_asks_locked(hold, bound, now)); /* the hold would be
+                                                              released */
     waits(1, 1);
     ck_assert(rlk_handoff_asks_locked(hold, bound, now));
     answered(LATER, BLOCK, hold->tokens.ask);
@@ -207,15 +211,16 @@ START_TEST(watchdog_fetches_tokens_when_three_quarters_are_used)
     hold->token = LAST - BLOCK / 4 - 1;
     ck_assert(!is_asked() && !hold->tokens.ask);
     ck_assert(rlk_fastpath_enter(&threads[0]));
-    ck_assert(!rlk_fastpath_leave(&threads[0])); /* it is to be said */
+    ck_assert(!rlk_fastpath_leave(&threads[0])); /* the watchdog must be asked */
     ck_assert(keeps());
     ck_assert(is_asked() && hold->tokens.ask);
     ck_assert(rlk_fastpath_enter(&threads[0]));
-    ck_assert(rlk_fastpath_leave(&threads[0])); /* once */
+    ck_assert(rlk_fastpath_leave(&threads[0])); /* only once */
     hold->contention.ask = false;
     answered(LATER, BLOCK, hold->tokens.ask);
     ck_assert(!hold->tokens.ask);
-    ck_assert_uint_eq(hold->token, LAST - BLOCK / 4 + 1); /* the block goes on */
+    ck_assert_uint_eq(hold->token, LAST - BLOCK / 4 + 1); /* the old block is still in
+                                                             use */
     hold->token = LAST - 1;
     ck_assert(rlk_fastpath_enter(&threads[0]));
     ck_assert(!rlk_fastpath_leave(&threads[0]));
@@ -227,7 +232,7 @@ START_TEST(watchdog_fetches_tokens_when_three_quarters_are_used)
 }
 END_TEST
 
-/* There would be too few for two who ask. */
+/* There would be too few tokens for two requests. */
 /* rule: H11 */
 START_TEST(watchdog_fetches_nothing_before_the_end_of_a_partial_block)
 {
@@ -246,7 +251,7 @@ START_TEST(watchdog_fetches_nothing_before_the_end_of_a_partial_block)
 }
 END_TEST
 
-/* An answer that is late. */
+/* A late answer. */
 /* rule: H11 */
 START_TEST(block_that_begins_below_the_last_token_is_dropped)
 {
@@ -254,7 +259,7 @@ START_TEST(block_that_begins_below_the_last_token_is_dropped)
     ck_assert(keeps()); /* the block is in use */
     ck_assert(takes_again());
     answered(LATER, BLOCK, false);
-    answered(LATER - BLOCK, BLOCK, false); /* one of two that were drawn */
+    answered(LATER - BLOCK, BLOCK, false); /* the earlier of two blocks */
     goes_to(LAST);
     waits(1, 0);
     ck_assert(goes_on());
@@ -269,7 +274,7 @@ START_TEST(block_that_begins_below_the_last_token_is_dropped)
 }
 END_TEST
 
-/* A renewal that asks for none is answered with that of the grant. */
+/* A renewal that asks for no tokens brings the token of the grant. */
 /* rule: H11 */
 START_TEST(reply_without_a_block_brings_no_tokens)
 {
@@ -281,7 +286,7 @@ START_TEST(reply_without_a_block_brings_no_tokens)
 }
 END_TEST
 
-/* An answer to a request that left before more were asked for. */
+/* An answer to a request that was sent before more tokens were needed. */
 /* rule: H11 */
 START_TEST(pending_request_for_tokens_is_not_forgotten)
 {
@@ -301,7 +306,7 @@ START_TEST(pending_request_for_tokens_is_not_forgotten)
 }
 END_TEST
 
-/* More were asked for before any answer had confirmed what a message said. */
+/* More tokens were requested before any answer had confirmed the message's token. */
 /* rule: H11 */
 START_TEST(block_does_not_contradict_the_token_of_a_message)
 {
@@ -317,7 +322,7 @@ START_TEST(block_does_not_contradict_the_token_of_a_message)
 }
 END_TEST
 
-/* Too low, and too high: nobody else has entered by it, or does. */
+/* Too low, and too high: no thread has entered with it, or enters. */
 /* rule: H11 */
 START_TEST(forged_token_of_a_message_is_corrected)
 {
@@ -334,7 +339,7 @@ START_TEST(forged_token_of_a_message_is_corrected)
 }
 END_TEST
 
-/* Once: an answer that is late denies no section that an answer has given a token. */
+/* Only once: a late answer does not change a token that an answer has confirmed. */
 /* rule: H11 */
 START_TEST(token_confirmed_by_a_reply_is_not_contradicted)
 {
@@ -350,7 +355,7 @@ START_TEST(token_confirmed_by_a_reply_is_not_contradicted)
 }
 END_TEST
 
-/* As a hostile server may say: numbers that no uint64_t has. */
+/* As a hostile server may answer: numbers beyond uint64_t. */
 /* rule: H11 */
 START_TEST(no_thread_enters_by_a_block_past_the_last_number)
 {

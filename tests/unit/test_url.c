@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: tier=unit */
-/* URLs: what they mean, what is refused, and that no message shows a secret. */
+/* URLs: their meaning, which are refused, and that no message shows a secret. */
 #include "base/error.h"
 #include "net/url.h"
 #include "suite.h"
@@ -144,7 +144,7 @@ static const char *const bads[] = {
     "redis://h?guard=2",
     "redis://h?guard=on",
     "redis://h?guard=",
-    /* passwords that are not percent-encoded and so end up in the wrong part */
+    /* passwords that are not percent-encoded, and so are parsed as another part */
     "redis://:p/canary@h",
     "redis://:p?canary@h",
     "redis://u:1/canary@h",
@@ -205,7 +205,7 @@ START_TEST(parameters_are_set)
     ck_assert_int_eq(config.guard, RLOCK_GUARD_ON);
     ck_assert_int_eq(rlk_url_parse(&config, "redis://h?guard=00"), 0);
     ck_assert_int_eq(config.guard, RLOCK_GUARD_OFF);
-    config.guard = RLOCK_GUARD_ALWAYS; /* which is on, and more */
+    config.guard = RLOCK_GUARD_ALWAYS; /* that includes "on" */
     ck_assert_int_eq(rlk_url_parse(&config, "redis://h?guard=1"), 0);
     ck_assert_int_eq(config.guard, RLOCK_GUARD_ALWAYS);
     ck_assert_int_eq(rlk_url_parse(&config, "redis://h?mutextype=normal"), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: tier=unit */
-/* How the registry wakes watchdog and subscriber, and stops doing so: the descriptors are
- * closed afterwards, and somebody else's may have their numbers then. No server. */
+/* How the registry wakes watchdog and subscriber, and stops waking them: afterwards the
+ * descriptors are closed, and the program may reuse their numbers. No server. */
 #include "base/deadline.h"
 #include "base/fd.h"
 #include "state/registry.h"
@@ -19,7 +19,7 @@ enum { SOON_MS = 20000 };
 
 static struct rlk_registry reg;
 static struct rlk_counters counters;
-static int pipe_fds[2]; /* in place of an eventfd: a write to it when full takes time */
+static int pipe_fds[2]; /* in place of an eventfd: a write to a full pipe blocks */
 static struct rlk_bell bell = RLK_BELL_CLOSED;
 static atomic_bool parted;
 
@@ -34,7 +34,7 @@ static void set_up(void)
         continue;
     ck_assert_int_eq(fcntl(pipe_fds[1], F_SETFL, 0), 0);
     ck_assert_int_eq(rlk_registry_init(&reg), 0);
-    /* one that the library would take for an event of its own */
+    /* the library takes the pipe's end for its own event */
     int event_fd = rlk_fd_event();
     ck_assert_int_eq(fcntl(pipe_fds[1], F_SETSIG, fcntl(event_fd, F_GETSIG)), 0);
     rlk_fd_close(event_fd);
@@ -65,7 +65,7 @@ static void *part(void *arg)
     return NULL;
 }
 
-/* The registry is free, and a thread that dropped it is about to write. */
+/* A thread has released the registry's mutex and is about to write. */
 static bool is_waking(void *arg)
 {
     (void)arg;
@@ -87,14 +87,14 @@ START_TEST(descriptor_is_not_written_after_it_is_closed)
     ck_assert_int_eq(pthread_create(&waker, NULL, wake, _i ? &reg : NULL), 0);
     ck_assert(test_wait_until(is_waking, NULL, SOON_MS));
     ck_assert_int_eq(pthread_create(&closer, NULL, part, NULL), 0);
-    test_pause_ms(50); /* time enough to do it wrong */
+    test_pause_ms(50); /* a wrong implementation would be done by now */
     ck_assert(!parted);
     ck_assert_int_gt(read(pipe_fds[0], some, sizeof(some)), 0);
     ck_assert(test_wait_until(has_parted, NULL, SOON_MS));
     pthread_join(closer, NULL);
     pthread_join(waker, NULL);
 
-    /* and whoever is still there wakes nobody */
+    /* and later wakes write nothing */
     ck_assert_int_eq(fcntl(pipe_fds[0], F_SETFL, O_NONBLOCK), 0);
     while (read(pipe_fds[0], some, sizeof(some)) > 0)
         continue;
