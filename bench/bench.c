@@ -156,10 +156,10 @@ static void print_setting(const struct options *options)
 
 /* ---- measuring */
 
-/* One round: the contenders take turns in slices, so that what else this machine does
- * meets all of them alike. Each is first, in the middle and last as often as the others,
- * and in every other round the order is the reverse: nobody always follows the same one.
- */
+/* One round: the contenders take turns in slices, so that the machine's other work hits
+ * all of them alike. Each contender is first, in the middle and last as often as the
+ * others, and every other round has the reverse order: no contender always follows the
+ * same other one. */
 static void run_round(struct team **teams, size_t count, size_t round, size_t slices,
                       double seconds)
 {
@@ -171,7 +171,7 @@ static void run_round(struct team **teams, size_t count, size_t round, size_t sl
     }
 }
 
-/* Without those that are not there; the first one always is. */
+/* Leaves out the contenders that are not there; the first one always is. */
 static struct scenario with_whom(const struct scenario *all)
 {
     struct scenario s = *all;
@@ -206,7 +206,8 @@ static void measure(const struct scenario *s, const struct options *options,
         for (size_t i = 0; i < count; i++)
             team_take(teams[i], &results[i][round]);
     }
-    /* the newest first: what was forked later has copies of the pipes to older peers */
+    /* the newest first: a process that was forked later has copies of the pipes to older
+     * peers */
     while (count > 0)
         team_stop(teams[--count]);
 }
@@ -221,8 +222,8 @@ static FILE *open_file(const struct options *options, const char *name)
     return f;
 }
 
-/* Its parts are to have one server, with the library and without: not one that some file
- * of the host names for the library alone. */
+/* All parts of the benchmark have to use one server. A file of the host must not name
+ * another server for the parts that use the library. */
 static void fix_server(void)
 {
     const char *url = getenv("RLOCK_URL");

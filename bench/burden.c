@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See burden.h. Each is measured in a process of its own, which ends with it, so that its
- * heap has nothing else in it; names have 32 bytes, as in the project's targets. The
- * handles are the program's memory and lie outside of that heap. */
+/* See burden.h. Each burden is measured in a process of its own, so that the heap has
+ * nothing else in it; names have 32 bytes, as in the project's targets. The handles are
+ * the program's memory and lie outside of that heap. */
 #include "burden.h"
 
 #include "bench.h"
@@ -29,7 +29,7 @@ enum {
     STACK_SIZE = 128 * 1024
 };
 
-#define SLOW_US "1000" /* from here on it is in the server's log of slow commands */
+#define SLOW_US "1000" /* a slower script is in the server's log of slow commands */
 
 static void check(int rc, const char *what)
 {
@@ -76,7 +76,7 @@ static double own_cpu_s(void)
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-/* So many handles, held by the calling thread. */
+/* `count` handles, held by the calling thread. */
 static rlock_mutex_t *hold(size_t count)
 {
     rlock_mutex_t *mutexes = memory_shared(count * sizeof(*mutexes));
@@ -107,7 +107,7 @@ static uint64_t renewals(uint64_t *losses)
     return stats.renewals;
 }
 
-/* The longest script that the server has written down, in ms; 0: none was that slow. */
+/* The longest script in the server's log of slow commands, in ms; 0: none was slow. */
 static double slowest_ms(redisContext *conn)
 {
     double slowest = 0;
@@ -192,7 +192,8 @@ struct crowd {
     sem_t started, go;
 };
 
-/* What the C library has for each thread is there before the first measurement. */
+/* Makes the C library allocate its memory for each thread before the first measurement.
+ */
 static void *wait_for_it(void *arg)
 {
     struct crowd *crowd = arg;
@@ -254,7 +255,7 @@ static void run_memory(FILE *table, bool quick)
     redisContext *conn = redis_open();
     (void)quick;
 
-    mallopt(M_ARENA_MAX, 1); /* one heap for all threads: mallinfo2() tells of one */
+    mallopt(M_ARENA_MAX, 1); /* one heap for all threads: mallinfo2() reports one heap */
     fprintf(table, "\nmemory, names of %d bytes\n", NAME_LEN);
     check(rlock_client_ping(NULL), "rlock_client_ping");
     size_t heap = heap_used();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What many locks, waiters and clients cost: memory, and the renewal of leases. And what
- * the crash guard costs and gives. */
+/* What many locks, waiters and clients cost: memory, and the renewal of leases. Also what
+ * the crash guard costs, and how fast it is. */
 #ifndef BENCH_BURDEN_H
 #define BENCH_BURDEN_H
 
@@ -10,14 +10,14 @@
 
 struct burden {
     const char *word; /* chooses it on the command line */
-    /* In a process of its own, which never used the library. */
+    /* Called in a process of its own, which never used the library. */
     void (*run)(FILE *table, bool quick);
 };
 
 extern const struct burden burdens[];
 extern const size_t burden_count;
 
-/* Runs it in such a process. */
+/* Runs the burden in such a process. */
 void burden_run(const struct burden *burden, FILE *table, bool quick);
 
 /* guard_cost.c */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is measured against each other. A worker process opens one contender and runs it,
- * in one thread or in several; or a peer of another language does. */
+/* The contenders, which are measured against each other. A worker process opens one
+ * contender and runs it, in one thread or in several; or a peer of another language does.
+ */
 #ifndef BENCH_CONTENDER_H
 #define BENCH_CONTENDER_H
 
@@ -16,15 +17,15 @@ struct peer {
 
 struct contender {
     const char *label;
-    const struct peer *peer; /* the rest is not used then */
-    /* What the processes share; by their parent, which never uses the library. May be
-     * NULL. */
+    const struct peer *peer; /* if set, the rest is not used */
+    /* Makes what the processes share. Called by their parent, which never uses the
+     * library. May be NULL. */
     void (*prepare)(void);
     /* The calling process's own state, for the lock `name`. Ends the process on failure.
      */
     void *(*open)(const char *name);
-    /* Locks and unlocks; returns how often. Ends the process on failure. Each of its
-     * threads calls it, if there are several. */
+    /* Locks and unlocks; returns how often. Ends the process on failure. If the process
+     * has several threads, each of them calls it. */
     uint64_t (*run)(void *state);
     /* How many of the locks were waited for since open; NULL: not known. */
     uint64_t (*waits)(void *state);
@@ -35,13 +36,13 @@ struct contender {
 
 /* with_rlock.c */
 extern const struct contender rlock_pair, fair_pair, rlock_again, rlock_kept;
-/* the same by another name, of a team of another shape */
+/* rlock_pair and fair_pair by another name, for a team of another shape */
 extern const struct contender rlock_pair_processes, fair_pair_few;
 extern const struct contender rw_read_pair, rw_write_pair, rw_mixed;
 extern const struct contender read_kept, write_kept;
 /* they note how long the lock took */
 extern const struct contender rlock_latency, fair_latency;
-/* the same with a section of 2 ms between */
+/* lock and unlock with a section of 2 ms between */
 extern const struct contender read_section, mutex_section;
 /* with_pthread.c: locks of this machine */
 extern const struct contender pthread_again, pthread_robust, pthread_robust_batch;
@@ -53,17 +54,18 @@ extern const struct contender redisson_mixed, redis_py_pair, redsync_pair;
  * note how long the lock took */
 extern const struct contender control_pair, control_fair_pair, set_nx_pair;
 extern const struct contender control_read_pair, control_write_pair, control_mixed;
-/* queue.c: the fair lock's scripts with so many in its queue: a grant, a new waiter */
+/* queue.c: the fair lock's scripts with 10, ... in its queue: a grant, a new waiter */
 extern const struct contender grant_10, grant_1000, grant_10000;
 extern const struct contender join_10, join_1000, join_10000;
-/* readers.c: the read-write lock's scripts with so many readers in: one more enters,
+/* readers.c: the read-write lock's scripts with 10, ... readers inside: one more enters,
  * renews, leaves */
 extern const struct contender enter_10, enter_1000, enter_5000;
 extern const struct contender renew_10, renew_1000, renew_5000;
 extern const struct contender leave_10, leave_1000, leave_5000;
-/* dead.c: the fair lock's next grant, after so many waiters died */
+/* dead.c: the fair lock's next grant, after 16 waiters died, and after none did */
 extern const struct contender after_16_died, after_none_died;
-/* and after a holder with a lease of 600 ms did: from then, from when its lease ended */
+/* and after a holder with a lease of 600 ms died: counted from its death, and from the
+ * end of its lease */
 extern const struct contender holder_died, holder_died_expiry;
 
 #endif

@@ -5,8 +5,8 @@
  * The control sends the library's own scripts, with the keys and arguments that the
  * library sends, and does nothing else that a lock needs: no leases, no deadlines, no
  * threads. A waiter blocks on a second connection that is subscribed to its mailbox. So
- * it shows what the server and this machine allow. The other one is the usual SET NX PX
- * with compare-and-delete.
+ * the control shows what the server and this machine allow. The other contender is the
+ * usual SET NX PX with compare-and-delete.
  */
 #include "contender.h"
 
@@ -23,7 +23,8 @@ enum { ID_SIZE = 128, BACKSTOP_MS = 1000 };
 #define LEASE_MS "30000"
 #define PRESENCE_MS "3000"
 
-/* Whose scripts it sends, and the arguments that only they have. */
+/* The type of lock whose scripts a control sends, and the arguments that only these
+ * scripts have. */
 struct kind {
     char letter; /* of its ids */
     enum rlk_script_id acquire, release, refresh;
@@ -45,7 +46,7 @@ static const struct kind fair_kind = {
     .acquire_more = { "0" },
     .refresh_more = { "0" },
 };
-/* Who is preferred, no hand-over to go on with, and for a reader none to share with. */
+/* The kind's preference, no hand-over to continue, and for a reader no hold to share. */
 static const struct kind read_kind = {
     .letter = 'r',
     .acquire = RLK_RWLOCK_READ,
@@ -134,7 +135,7 @@ static void wait_for_grant(struct control *c, const char *id)
         command_add(&refresh, c->uuid);
         command_add(&refresh, PRESENCE_MS);
         add_all(&refresh, c->kind->refresh_more);
-        command_add(&refresh, id + RLK_UUID_LEN + 1); /* the uuid goes without saying */
+        command_add(&refresh, id + RLK_UUID_LEN + 1); /* without the uuid */
         if (command_answers(c->conn, &refresh, "held"))
             return;
     }

@@ -2,10 +2,10 @@
 /*
  * The fair lock's next grant after waiters died, and after its holder did.
  *
- * A holder and a waiter are processes that use the library and stay. For each run others
- * queue between them and are killed; the time from the holder's unlock to the return of
- * the waiter's lock is what counts. The process that arranges it never uses the library,
- * or its children could not: it looks at the queue over hiredis.
+ * A holder and a waiter are processes that use the library and stay. For each run other
+ * processes queue between them and are killed. The result is the time from the holder's
+ * unlock to the return of the waiter's lock. The process that arranges this never uses
+ * the library, so that its children can use it: it looks at the queue over hiredis.
  */
 #include "contender.h"
 
@@ -23,7 +23,7 @@
 
 enum { DEAD_MAX = 16, PATIENCE_S = 10, LOOK_NS = 200000, SHORT_LEASE_MS = 600 };
 
-/* What the holder and the waiter do when they may go on: lock, then unlock. */
+/* The steps of the holder and the waiter, each when it may go on: lock, then unlock. */
 struct actor {
     sem_t go, done;
     int64_t unlock_ns, locked_ns; /* before the unlock, after the lock */
@@ -145,7 +145,7 @@ static void await_queue(struct scene *scene, size_t length)
     }
 }
 
-/* They queue, and all of them are gone when this returns. */
+/* Waiters queue and are killed. All of them are gone when this returns. */
 static void let_die(struct scene *scene)
 {
     pid_t victims[DEAD_MAX];
@@ -174,7 +174,7 @@ static uint64_t run_scene(void *state)
     await(holder, "the holder did not unlock");
     sem_post(&waiter->go);
     await(waiter, "the waiter did not unlock");
-    delete_keys(scene->conn, scene->keys); /* the dead are not to be those of the next */
+    delete_keys(scene->conn, scene->keys); /* the next run finds none of the dead */
     scene->grant_ns = waiter->locked_ns - holder->unlock_ns;
     return 1;
 }
@@ -224,8 +224,8 @@ static struct scene *open_scene(const char *name, size_t dead)
 
     if (!scene)
         die("out of memory");
-    setenv("RLOCK_RUNDIR", "", 1); /* no crash guard: what is measured is what comes
-                                      about without one */
+    setenv("RLOCK_RUNDIR", "", 1); /* no crash guard: this measures what happens
+                                      without it */
     scene->dead = dead;
     scene->name = name;
     scene->conn = redis_open();

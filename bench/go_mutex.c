@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See go_mutex.h. The state is one word, which running threads change by
- * compare-and-swap. Who has to wait keeps a place in a line, under the guard, until the
- * lock is his. */
+ * compare-and-swap. A thread that has to wait stands in a line, which the guard protects,
+ * until it gets the lock. */
 #include "go_mutex.h"
 
 #include "bench.h"
@@ -17,8 +17,8 @@
 enum {
     LOCKED = 1,
     SLEEPERS = 2, /* the line is not empty */
-    AWAKE = 4,    /* the first of it is awake and will look: nobody else is woken */
-    STARVED = 8   /* the first of it has waited too long: he is next */
+    AWAKE = 4,    /* the first sleeper is awake and will look: no other one is woken */
+    STARVED = 8   /* the first sleeper has waited too long: it is next */
 };
 enum { SPINS = 4, PAUSES = 30 };
 enum { ASLEEP, WOKEN, OWNER };
@@ -28,7 +28,7 @@ enum { ASLEEP, WOKEN, OWNER };
 struct go_sleeper {
     struct go_sleeper *next;
     int64_t since;
-    _Atomic uint32_t news; /* his futex */
+    _Atomic uint32_t news; /* the sleeper's futex */
 };
 
 static void pause_briefly(void)
@@ -66,7 +66,7 @@ static bool take(struct go_mutex *m)
     return false;
 }
 
-/* False: somebody of the line is to be looked after. */
+/* False: the caller has to wake the first sleeper, or to hand the mutex to it. */
 static bool leave(struct go_mutex *m)
 {
     uint32_t seen = atomic_load(&m->state);
@@ -82,11 +82,11 @@ static void tell(struct go_sleeper *sleeper, uint32_t news)
 {
     _Atomic uint32_t *word = &sleeper->news;
     atomic_store_explicit(word, news, memory_order_release);
-    /* the owner may be gone by now, and his stack: then this wakes nobody */
+    /* the new owner and its stack may be gone by now: then this wakes no thread */
     syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, NULL, NULL, 0);
 }
 
-/* The first of the line leaves it: the lock is his. */
+/* The first sleeper leaves the line: it has the lock. */
 static void pop(struct go_mutex *m)
 {
     m->first = m->first->next;
@@ -105,8 +105,8 @@ static void lock_in_line(struct go_mutex *m)
     m->last = &self;
     atomic_fetch_or(&m->state, SLEEPERS);
     for (bool first = m->first == &self;; first = true) {
-        /* only the first looks, whom the others' unlock wakes; from when he is not awake
-         * for them, before he looks */
+        /* Only the first sleeper looks at the lock; an unlock of another thread wakes it.
+         * It clears AWAKE before it looks, so that an unlock after its look wakes it. */
         if (first) {
             atomic_fetch_and(&m->state, ~(uint32_t)AWAKE);
             if (!(atomic_fetch_or(&m->state, LOCKED) & LOCKED)) {

@@ -2,12 +2,12 @@
 /*
  * What the crash guard adds to lock and unlock of a lock that nobody else wants.
  *
- * One thread has a client with the guard on, and two with it off, and lets them take
- * turns in short blocks: they have the same processors, the same server and the same
- * noise, which two processes would not have. Each round is a palindrome (off, on, again,
- * again, on, off), so that a drift falls on all alike, and begins with another one of
- * them. A ratio is taken within each round. What the second client without a guard has
- * beside the first is the noise that the other ratio is to be read with.
+ * One thread has a client with the guard on and two clients with it off. They take turns
+ * in short blocks, so they have the same processors, the same server and the same noise,
+ * which two processes would not have. Each round is a palindrome (off, on, again, again,
+ * on, off), so that a drift hits all alike, and begins with another client each time. A
+ * ratio is taken within each round. The ratio of the two clients without a guard is the
+ * noise of the other ratio.
  */
 #include "burden.h"
 
@@ -54,7 +54,7 @@ static int64_t cpu_ns(void)
     return ts.tv_sec * NS_PER_S + ts.tv_nsec;
 }
 
-/* The names are as long as each other. */
+/* All names have the same length. */
 static void open_side(struct side *side, int which, const struct setting *setting)
 {
     char name[] = "bench-guard-0";

@@ -3,13 +3,14 @@
  * What the crash guard costs a process that waits for nothing, while others that use its
  * directory open clients, close them and are killed: how often its threads are woken.
  *
- * All idle processes are there at the same time: some with the guard on and some with it
- * off, and the same after each has waited for a lock once; of these the former looked for
- * deaths then, and have stopped to when the measurement begins. For comparison others
- * wait all the time. What is counted are the voluntary context switches of all
- * threads and the processor time, by /proc. The time is a multiple of that between two
- * PINGs of a client's mailbox, which all that is idle is woken by; whether it sleeps once
- * more until the answer is there is chance, so there are several of each kind.
+ * All idle processes are there at the same time, some with the guard on and some with it
+ * off. Half of each have waited for a lock once. Of these, the processes with the guard
+ * looked for deaths while they waited, and have stopped before the measurement begins.
+ * For comparison, other processes wait all the time. The benchmark counts the voluntary
+ * context switches of all threads and the processor time, by /proc. Its time is a
+ * multiple of the time between two PINGs of a client's mailbox, which wake all idle
+ * clients. Whether a client sleeps once more until the answer is there is chance, so
+ * there are several of each kind.
  */
 #include "burden.h"
 
@@ -32,7 +33,7 @@ enum {
     EACH = 4,
     PATIENCE_S = 15,
     LOOK_MS = 10,
-    PAUSE_MS = 20, /* between two of the others */
+    PAUSE_MS = 20, /* between two processes that come and go */
     SHORT_WAIT_MS = 300
 };
 
@@ -42,7 +43,7 @@ struct idle {
     const char *label, *target;
     bool guard, has_waited, waits;
     pid_t pids[EACH];
-    double switches, cpu_ns; /* of all of them */
+    double switches, cpu_ns; /* of all processes of this kind */
 };
 
 static void sleep_ms(long ms)
@@ -106,7 +107,7 @@ static void hold_on(const char *name, sem_t *ready)
         pause();
 }
 
-/* Another one: with a lock, which it dies with or not. */
+/* A process that comes and goes: it takes a lock, and dies with it or not. */
 static void come_and_go(const char *name, bool dies)
 {
     rlock_client_t *client = client_open(true);
@@ -123,8 +124,8 @@ static void come_and_go(const char *name, bool dies)
 
 /* ---- what /proc says of a process */
 
-/* The sum over its threads of the number behind `field` in a file of each; without one:
- * of the file's first number. */
+/* Sums the number behind `field` in a file of each thread of the process; without a
+ * field, the file's first number. */
 static double sum_of_threads(pid_t pid, const char *file, const char *field)
 {
     char path[512], line[256];
@@ -191,7 +192,7 @@ static void await(sem_t *ready, const char *what)
         die("%s", what);
 }
 
-/* Those that wait do look, the others do not. */
+/* Checks that the processes that wait look for deaths, and that the others do not. */
 static void await_looking(pid_t pid, bool looks)
 {
     int64_t until = now_ns() + PATIENCE_S * NS_PER_S;
@@ -218,7 +219,7 @@ static void end(pid_t pid)
     process_reap(pid);
 }
 
-/* The others, until then. Returns how many. */
+/* Starts and ends other processes until then. Returns how many. */
 static unsigned let_others_come_and_go(int64_t until)
 {
     unsigned others = 0;

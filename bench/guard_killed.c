@@ -2,13 +2,13 @@
 /*
  * From the SIGKILL of a lock's holder to the return of a waiter's lock.
  *
- * For each death there is a new waiter, which has never seen one before, and a new
- * holder, or several that read. Once the waiter is in the queue, some time passes,
- * another one each time: the waiter may only just have begun to look for deaths, or look
- * since long. Then the holders are killed, and what counts is the time (CLOCK_MONOTONIC)
- * from before the first kill() to behind the waiter's lock(). The process that arranges
- * it never uses the library, or its children could not: it looks at the queue over
- * hiredis.
+ * For each death there is a new waiter, which has never seen a death before, and a new
+ * holder, or several readers. Once the waiter is in the queue, a time passes that is
+ * different for each death: the waiter may only just have begun to look for deaths, or
+ * have looked for long. Then the holders are killed. The result is the time
+ * (CLOCK_MONOTONIC) from before the first kill() to after the waiter's lock(). The
+ * process that arranges this never uses the library, so that its children can use it: it
+ * looks at the queue over hiredis.
  */
 #include "burden.h"
 
@@ -35,7 +35,7 @@ enum {
     SHORT_LEASE_MS = 600,
     PATIENCE_S = 20, /* shorter than the lease */
     LOOK_NS = 200000,
-    PAUSE_STEP = 37, /* has no divisor with PAUSES, so that all come, in disorder */
+    PAUSE_STEP = 37, /* coprime to PAUSES: all pauses come, in disorder */
     PAUSES = 100,    /* ms */
     MIB = 1024 * 1024
 };
@@ -44,7 +44,7 @@ enum {
 
 enum kind { MUTEX, FAIR, WRITER, READERS };
 
-/* Where a process is, if not where this one is. */
+/* Where a process runs, if not where this one does. */
 struct place {
     const char *url, *rundir, *netns; /* NULL: here */
 };
@@ -52,7 +52,7 @@ struct place {
 struct trial {
     const char *label, *target;
     enum kind kind;
-    size_t mib; /* that each holder has resident, beside what it has anyhow */
+    size_t mib; /* that each holder has resident in addition */
     bool unguarded;
     struct place holder, waiter;
 };
@@ -271,7 +271,7 @@ static void print_head(FILE *table, const char *what, double limit_ms)
     fflush(table);
 }
 
-/* Returns how many took longer. */
+/* Returns how many deaths took longer. */
 static size_t run_trial(FILE *table, const struct trial *trial, const char *scenario,
                         size_t deaths, double limit_ms)
 {
@@ -279,7 +279,7 @@ static size_t run_trial(FILE *table, const struct trial *trial, const char *scen
     double ms[DEATHS];
 
     start(&theatre, trial);
-    death_ms(&theatre, 0); /* with which the server learns the scripts */
+    death_ms(&theatre, 0); /* so that the server learns the scripts */
     for (size_t i = 0; i < deaths; i++)
         ms[i] = death_ms(&theatre, i);
     stop(&theatre);

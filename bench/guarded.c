@@ -25,7 +25,7 @@ bool guard_is_possible(FILE *table, const char *word)
     return false;
 }
 
-/* The library works on without a file; a measurement of the guard does not. */
+/* The library works without a live file; a measurement of the guard does not. */
 static void hear(int level, const char *line, void *arg)
 {
     static const char no_guard[] = "rlock: no crash guard: ";

@@ -8,13 +8,14 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* `what` is the function that gave the code; 0 goes on. */
+/* `what` is the function that returned the code. With 0, does nothing. */
 void check(int rc, const char *what);
 
-/* Whether there is a directory for it; if not, a line says so for this scenario. */
+/* Whether there is a directory for the guard; if not, a line says so for this scenario.
+ */
 bool guard_is_possible(FILE *table, const char *word);
 
-/* Connected. One with the guard on has a file of its own, or it is a failure. */
+/* A connected client. With the guard on it must have a live file of its own. */
 rlock_client_t *client_open(bool guard);
 
 #endif

@@ -9,8 +9,8 @@ enum { COUNTS = HISTOGRAM_OCTAVES * HISTOGRAM_STEPS };
 
 _Thread_local struct histogram *histogram_own;
 
-/* Up to LINEAR each number has a bucket; then the five bits behind the first one say
- * which. */
+/* Up to LINEAR each number has a bucket. Above, the five bits behind a number's first bit
+ * choose the bucket. */
 static size_t bucket_of(uint64_t ns)
 {
     if (ns < LINEAR)
@@ -55,7 +55,7 @@ double histogram_quantile(const struct histogram *histogram, unsigned per_millio
         return 0;
     for (size_t i = 0; i < COUNTS; i++) {
         double here = histogram->counts[i];
-        if (here > 0 && before + here >= wanted) /* as if they lay evenly in it */
+        if (here > 0 && before + here >= wanted) /* as if spread evenly in it */
             return histogram_bound(i) + (wanted - before) / here *
                                             (histogram_bound(i + 1) - histogram_bound(i));
         before += here;

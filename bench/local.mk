@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The benchmarks. `make bench` runs them all, `make bench BENCH_FLAGS=-q` for a short while;
-# see bench/README.md. Nothing is asserted, so nothing of it is in make check.
+# see bench/README.md. They assert nothing, so make check runs none of them.
 EXTRA_DIST += bench/README.md bench/run bench/hosts bench/before bench/path bench/plot \
 	bench/peers/redisson/Peer.java bench/peers/redisson/pom.xml \
 	bench/peers/redisson/prepare bench/peers/redisson/run \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See peer.h. A peer reads lines from its input and writes lines to its output: "ready"
- * when its clients have connected and are warm; for "run <settle> <time>", in us, it lets
- * them begin after the one and take no new lock after the other, and writes "did" and how
- * many pairs each client did in that time. It ends with its input. */
+/* See peer.h. A peer reads lines from its input and writes lines to its output. It writes
+ * "ready" when its clients have connected and are warm. For "run <settle> <time>", in us,
+ * its clients begin after <settle>, and take no new lock after <time>. Then it writes
+ * "did" and how many pairs each client did in that time. It ends with its input. */
 #include "peer.h"
 
 #include "bench.h"
@@ -83,7 +83,7 @@ static const char *read_line(struct member *m)
     return m->line;
 }
 
-/* What its clients did: adds it to theirs. */
+/* Reads what the member's clients did, and adds it to their counts. */
 static void read_pairs(struct member *m, uint64_t *pairs, size_t clients)
 {
     const char *line = read_line(m), *at = line;

@@ -11,7 +11,7 @@
 
 /* As fork(); when this process ends, the kernel ends the child. */
 pid_t process_fork(void);
-/* Waits until the child has ended; its status, 0 if somebody else has seen that. */
+/* Waits until the child has ended. Returns its status, or 0 if it was reaped already. */
 int process_reap(pid_t pid);
 
 /* Zeroed memory that children share. */

@@ -2,12 +2,12 @@
 /*
  * The fair lock's scripts with a queue of a given length, without the library.
  *
- * Acquisitions are numbered. Number n holds the lock, and the `length` after it are
- * queued; a run releases n, waits for the grant to n + 1, and queues one more behind them
- * all. They belong to ten made-up clients in turn, each with a mailbox of its own,
- * whatever the length, so that only the length differs. Nobody renews or refreshes here:
- * the TTL of a grant and the clients' presence outlast the pauses in which other teams
- * run.
+ * Acquisitions are numbered. Number n holds the lock, and the `length` numbers after it
+ * are queued. A run releases n, waits for the grant to n + 1, and queues one more number
+ * at the end. The acquisitions belong to ten made-up clients in turn, each with a mailbox
+ * of its own, whatever the length, so that only the length differs. There are no renewals
+ * or refreshes here: the TTL of a grant and the clients' presence outlast the pauses in
+ * which other teams run.
  */
 #include "contender.h"
 
@@ -29,7 +29,7 @@ struct client {
 };
 
 struct queue {
-    uint64_t length, holder; /* how many wait; the number of who holds it */
+    uint64_t length, holder; /* how many wait; the number of the holder */
     redisContext *conn;
     struct client clients[CLIENTS];
     lock_keys_t keys;
@@ -67,7 +67,7 @@ static void join(struct queue *q, uint64_t number, const char *expected)
             (unsigned long long)q->length, expected);
 }
 
-/* The holder goes, and the one that comes next has to be told. */
+/* Releases the holder. The next acquisition has to get the grant. */
 static void pass_on(struct queue *q)
 {
     struct command release = q->release;

@@ -2,11 +2,11 @@
 /*
  * The read-write lock's scripts with a given number of readers in, without the library.
  *
- * `length` readers are let in at the start and stay. In a run one more enters, is renewed
- * and leaves: three round trips, each of them timed for a contender of its own. The
- * readers belong to ten made-up clients in turn, each with a hold of its own, whatever
- * the length, so that only the length differs. Nobody else renews here: the leases
- * outlast the pauses in which other teams run.
+ * `length` readers enter at the start and stay. In a run one more reader enters, is
+ * renewed and leaves: three round trips, each of them timed for a contender of its own.
+ * The readers belong to ten made-up clients in turn, each with a hold of its own,
+ * whatever the length, so that only the length differs. The other readers are not
+ * renewed: their leases outlast the pauses in which other teams run.
  */
 #include "contender.h"
 
@@ -36,7 +36,7 @@ static const char *uuid_of(const struct reading *r, uint64_t number)
     return r->uuids[number % CLIENTS];
 }
 
-/* Without the uuid. */
+/* The id without the uuid. */
 static void write_local(uint64_t number, char id[RLK_ID_SIZE])
 {
     snprintf(id, RLK_ID_SIZE, "1:%llu:r" PRESENCE_MS, (unsigned long long)number);

@@ -4,7 +4,7 @@
 #ifndef BENCH_REDIS_H
 #define BENCH_REDIS_H
 
-/* Its inline functions do not compile without warnings of conversions. */
+/* The header's inline functions give warnings of conversions. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
@@ -15,7 +15,7 @@
 
 redisContext *redis_open(void);
 
-/* A reply that is no error; freed by the caller. */
+/* Returns a reply that is no error; the caller frees it. */
 redisReply *redis_call(redisContext *conn, int argc, const char *const *argv,
                        const size_t *len);
 

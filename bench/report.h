@@ -19,7 +19,7 @@ struct report {
 };
 
 void report_head(const struct report *report);
-/* Those of the scenario's contenders that are not there have been left out. */
+/* The caller has left out the contenders that are not there. */
 void report_scenario(const struct report *report, const struct scenario *scenario,
                      results_t results, size_t rounds);
 

@@ -31,7 +31,8 @@ double sample_quantile(const double *sorted, size_t count, double q)
     return at(sorted, count, q * (double)(count - 1));
 }
 
-/* How many are below the true median is binomial: no assumption about the figures. */
+/* The number of figures below the true median is binomial, whatever their distribution.
+ */
 void sample_median_bounds(const double *sorted, size_t count, double *ret_low,
                           double *ret_high)
 {

@@ -5,14 +5,15 @@
 
 #include <stddef.h>
 
-/* The others want them sorted, and at least one. */
+/* The other functions need at least one figure, and the figures sorted. */
 void sample_sort(double *values, size_t count);
-/* Below which the share q of them is, 0 to 1, between two of them by their weight. */
+/* The value below which the share q of the figures is, 0 to 1. Between two figures it is
+ * interpolated. */
 double sample_quantile(const double *sorted, size_t count, double q);
-/* Where the median of all that one could measure is, in 95 of 100 cases. */
+/* The bounds in which the median of all possible figures is, in 95 of 100 cases. */
 void sample_median_bounds(const double *sorted, size_t count, double *ret_low,
                           double *ret_high);
-/* How many are at most that. */
+/* How many figures are at most that. */
 size_t sample_within(const double *sorted, size_t count, double limit);
 
 #endif

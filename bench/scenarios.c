@@ -2,13 +2,13 @@
 /* See scenarios.h. No state. */
 #include "scenarios.h"
 
-/* Of a free lock. */
+/* For a free lock. */
 static const char control_pairs[] = "<= 1.05", set_nx_pairs[] = "<= 1.20";
 static const char redisson_pairs[] = "<= 0.71";
-/* Of processes that contend. */
+/* For processes that contend. */
 static const char control_rate[] = ">= 0.9", redisson_rate[] = ">= 20";
 static const char redisson_fair_rate[] = ">= 4";
-/* With so many in a queue, with ten. */
+/* Compares a long queue with a queue of ten. */
 static const char flat[] = "<= 1.5";
 
 #define SINGLE                                                                           \
@@ -35,7 +35,7 @@ static const char flat[] = "<= 1.5";
         }                                                                                \
     }
 
-/* So many processes that lock and unlock one name. */
+/* n processes that lock and unlock one name. */
 #define HANDOFF(n, ...)                                                                  \
     {                                                                                    \
         .word = "handoff" #n, .label = "hand-offs/s, " #n " proc.", .unit = UNIT_PER_S,  \

@@ -19,21 +19,21 @@ enum unit {
 
 struct entry {
     const struct contender *contender; /* NULL: no more */
-    const char *target;                /* of the first one's own figure, of each ratio */
-    struct shape shape;                /* processes 0: the scenario's */
+    const char *target; /* of the first contender's own figure, or of the ratio */
+    struct shape shape; /* processes 0: the scenario's */
 };
 
-/* The first contender is compared with each of the others: the library with what is
- * measured against it. */
+/* The first contender is compared with each of the others, that is, the library with its
+ * peers. */
 struct scenario {
     const char *word; /* chooses it on the command line */
     const char *label;
     enum unit unit;
     struct shape shape;
     struct entry entries[CONTENDERS_MAX];
-    bool ratio_to_first; /* the other way round: each of the others with the first */
+    bool ratio_to_first; /* compares each of the others with the first instead */
     double seconds;      /* of a round, at least */
-    size_t slices;       /* of a round; 0: as all others */
+    size_t slices;       /* of a round; 0: the default */
 };
 
 extern const struct scenario scenarios[];

@@ -16,7 +16,7 @@ enum { COMMAND_ARGS_MAX = RLK_REQUEST_ARGS_MAX };
 
 typedef char lock_keys_t[RLK_KEY_COUNT][RLK_KEY_SIZE];
 
-/* A script with its keys; the arguments are put behind them for each call. */
+/* A script with its keys. Each call puts its arguments behind them. */
 struct command {
     int argc;
     const char *argv[COMMAND_ARGS_MAX];
@@ -25,15 +25,15 @@ struct command {
 
 void make_uuid(char uuid[RLK_UUID_LEN + 1]);
 void make_keys(lock_keys_t keys, const char *name);
-/* Forgets the lock, and what an earlier run that was broken off left of it. */
+/* Deletes the lock's keys, also those that an interrupted run left. */
 void delete_keys(redisContext *conn, lock_keys_t keys);
 
-/* Loads a script; the command ends with the layout. It points at the keys. */
+/* Loads a script; the command ends with the layout. The command points at the keys. */
 void command_load(struct command *cmd, redisContext *conn, enum rlk_script_id id,
                   lock_keys_t keys);
 /* The text has to live until the command was sent. */
 void command_add(struct command *cmd, const char *text);
-/* Runs it; whether the answer says `what` became of the id. */
+/* Runs the command. Whether the answer says `what` about the id. */
 bool command_answers(redisContext *conn, const struct command *cmd, const char *what);
 
 /* A connection that is subscribed to the client's mailbox. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See team.h. Parent and workers share a board: the parent writes when a round is to
- * begin and end and posts each worker's `go`; each worker adds to its slot and posts
- * `done`. A worker is a thread of one of the processes. A process that fails ends, which
- * the parent notices; when the parent ends the kernel ends the processes. */
+ * begin and end and posts each worker's `go`; each worker adds to its own counts and
+ * posts `done`. A worker is a thread of one of the processes. A process that fails ends,
+ * which the parent notices; when the parent ends, the kernel ends the processes. */
 #include "team.h"
 
 #include "bench.h"
@@ -38,8 +38,8 @@ struct board {
 };
 
 struct team {
-    struct crew *crew;      /* a peer's; the rest, but the figures, is not used then */
-    size_t size, processes; /* workers of all processes */
+    struct crew *crew;           /* of a peer: then only the figures below are used */
+    size_t size, processes;      /* workers of all processes */
     double seconds, crew_cpu_ns; /* since the last team_take() */
     struct board *board;
     pid_t *pids;
@@ -51,7 +51,7 @@ struct worker {
     void *state;
     struct board *board;
     struct slot *slot;
-    bool first; /* of its process, which it speaks for */
+    bool first; /* of its process, for which it speaks */
     pthread_t thread;
 };
 

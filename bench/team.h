@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Worker processes that run one contender. They are forked before the first of them uses
- * the library and by a process that never does, and they stay for all rounds: between two
- * of their own they sleep, while another team runs.
+ * Worker processes that run one contender. A process that never uses the library forks
+ * them before the first of them uses it. They stay for all rounds, and sleep while
+ * another team runs.
  */
 #ifndef BENCH_TEAM_H
 #define BENCH_TEAM_H
@@ -22,7 +22,7 @@ struct shape {
 /* What a team did in one round. */
 struct result {
     double
-        seconds; /* all of it, or what the contender says that counts, of all workers */
+        seconds; /* of all workers: the whole time, or what the contender says counts */
     uint64_t pairs, luckiest, unluckiest; /* of all, of one worker */
     double longest_ns;       /* the longest run, of a contender that says what counts */
     uint64_t waits;          /* pairs that got their lock from another's release */
@@ -30,16 +30,16 @@ struct result {
     struct histogram latencies; /* what the contender notes */
 };
 
-/* One more worker's pairs. */
+/* Adds one more worker's pairs. */
 void result_count(struct result *result, uint64_t pairs);
 
 struct team;
 
 struct team *team_start(const struct contender *contender, struct shape shape,
                         const char *name);
-/* Lets it work for a while. */
+/* Lets the team work for a while. */
 void team_run(struct team *team, double seconds);
-/* What it did since the last call. */
+/* Returns what the team did since the last call. */
 void team_take(struct team *team, struct result *ret_result);
 void team_stop(struct team *team);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two builds of the library side by side in one process (bench/before): each has been
- * loaded for itself, and is called by way of its table.
+ * Two builds of the library side by side in one process (bench/before). Each build is
+ * loaded separately, and is called through its table.
  */
 #ifndef BENCH_VERSUS_H
 #define BENCH_VERSUS_H
@@ -43,12 +43,12 @@ struct library {
 #undef VERSUS_FIELD
 };
 
-/* The process that calls it must not have used a library before. Ends it on failure. */
+/* The calling process must not have used a build before. Ends the process on failure. */
 void library_load(struct library *ret_lib, const char *label, const char *path);
 
-/* 0 goes on; other codes end the process. */
+/* A code other than 0 ends the process. */
 void library_check(const struct library *lib, int rc, const char *what);
-/* Connected, and its mailbox subscribed; attr may be NULL. */
+/* A connected client with a subscribed mailbox; attr may be NULL. */
 rlock_client_t *library_client(const struct library *lib, const rlock_clientattr_t *attr);
 void library_mutex(const struct library *lib, rlock_mutex_t *m, rlock_client_t *client,
                    const char *name, bool robust);
@@ -57,7 +57,7 @@ void library_mutex(const struct library *lib, rlock_mutex_t *m, rlock_client_t *
 extern const char *versus_paths[VERSIONS];
 extern const char *const versus_labels[VERSIONS];
 
-/* What is measured; each in a process of its own. `quick`: a tenth of it. */
+/* The scenarios, each in a process of its own. `quick`: a tenth of the rounds. */
 void versus_pair(bool quick);
 void versus_try(bool quick);
 void versus_forced(bool quick);

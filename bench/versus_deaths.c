@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many of those who are told EOWNERDEAD are told so for nothing.
+ * How many EOWNERDEAD are needless.
  *
  * Processes take turns under a robust mutex. One of them is killed every few
- * milliseconds, wherever it is, and another one comes. Memory that they share says who is
- * in a section: from behind the return of lock() until before unlock() is called. Told
- * for nothing is who finds nobody there. Who finds somebody there and was not told was
- * missed, which must not be.
+ * milliseconds, wherever it is, and another process comes. Shared memory says which
+ * process is in a section: from after the return of lock() until before the call of
+ * unlock(). An EOWNERDEAD is needless if no process is in a section there. If a process
+ * is there and the next holder got no EOWNERDEAD, a death was missed, which must not
+ * happen.
  */
 #include "versus.h"
 
@@ -42,7 +43,7 @@ struct setting {
 };
 
 struct stage {
-    _Atomic long inside; /* whose process; 0: nobody's; -1: not known */
+    _Atomic long inside; /* a process; 0: no process; -1: not known */
     _Atomic long sections, told, needless, missed;
     sem_t ready;
 };
@@ -137,7 +138,7 @@ static void kill_some(const struct setting *setting, struct stage *stage, int ve
         kill(pids[i], SIGKILL);
         process_reap(pids[i]);
     }
-    atomic_store(&stage->inside, -1); /* nobody knows what the last ones were at */
+    atomic_store(&stage->inside, -1); /* it is not known where the last processes were */
 }
 
 static void measure(const struct setting *setting, bool quick)

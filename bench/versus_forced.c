@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a forced unlock to the event that tells the victim.
+ * From a forced unlock to the event by which the victim learns of it.
  *
- * For each acquire another process begins to call rlock_force_unlock at a moment within
- * the acquire's round trip, another one each time, and calls until there was a holder:
- * so some of the messages are under way beside the answer, and come before it. What
- * counts is the time from before the call that found the holder to the victim's event.
- * The victim's lease is the default one, 30 s: who was not told within WAIT_MS believes
- * until his next renewal.
+ * For each acquire another process begins to call rlock_force_unlock within the acquire's
+ * round trip, at another moment each time, and calls until there was a holder. So some of
+ * the messages are under way together with the answer, and come before it. The result is
+ * the time from before the call that found the holder to the victim's event. The victim's
+ * lease is the default, 30 s: a victim that got no event within WAIT_MS believes in its
+ * hold until its next renewal.
  */
 #include "versus.h"
 
@@ -124,7 +124,7 @@ static bool is_told(sem_t *told)
 static void be_robbed(struct victim *v)
 {
     struct stage *stage = v->stage;
-    while (sem_trywait(&stage->told) == 0) /* too late for the last one */
+    while (sem_trywait(&stage->told) == 0) /* late events of the last acquire */
         continue;
     stage->delay = (unsigned)(v->count * 37 % STEPS);
     sem_post(&stage->go);

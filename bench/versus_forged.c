@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a user who may publish to mailboxes and nothing else can do by a million messages
- * a minute: hand-overs of 16 processes with and without him, by turns; and what he has
- * clients that wait ask the server. He knows the clients' uuids, and names acquisitions
- * by counting.
+ * What a user who may only publish to mailboxes can do by a million messages a minute:
+ * hand-overs of 16 processes with and without that user, by turns; and the requests that
+ * the messages make waiting clients send to the server. The user knows the clients'
+ * uuids, and names acquisitions by counting.
  */
 #include "versus.h"
 
@@ -57,7 +57,7 @@ static void be_member(struct stage *stage, int version, int i)
 
     library_load(&lib, versus_labels[version], versus_paths[version]);
     library_check(&lib, lib.clientattr_init(&attr), "rlock_clientattr_init");
-    /* who waits asks by himself once in 10 s */
+    /* a waiter asks by itself once in 10 s */
     library_check(&lib, lib.clientattr_setpresence(&attr, 30000), "setpresence");
     library_mutex(&lib, &m, library_client(&lib, &attr), NAME, false);
     sem_post(&stage->ready);
@@ -72,7 +72,7 @@ static void be_member(struct stage *stage, int version, int i)
 
 /* ---- the publisher */
 
-/* Those that are not among the `known`. */
+/* Finds the mailboxes that are not among the `known`. */
 static void find_mailboxes(redisContext *conn, char found[PROCESSES][64],
                            char known[PROCESSES][64])
 {
@@ -108,7 +108,7 @@ static void publish(redisContext *conn, const char *mailbox, unsigned long n)
         die("cannot publish");
 }
 
-/* An even rate: what could not be sent in time is made up for. */
+/* An even rate: messages that could not go in time are sent later. */
 static void be_publisher(struct stage *stage, char mailboxes[VERSIONS][PROCESSES][64])
 {
     redisContext *conn = redis_open();
@@ -160,7 +160,7 @@ static double evalshas(redisContext *conn)
     return calls;
 }
 
-/* Of a team's processes; of the server. */
+/* CPU time of a team's processes, and of the server. */
 static double members_cpu_us(const struct stage *stage, int version)
 {
     double us = 0;

@@ -2,10 +2,10 @@
 /*
  * Lock and unlock of a free lock, and a try on a robust one that another process holds.
  *
- * As in guard_cost.c one thread has a client of each build, and of the older one a second
- * client, and they take turns in blocks of 2 ms or so: a ratio is taken in each round,
- * and what the second client has beside the first is the noise to read the other with.
- * Time by the clock, CPU of this process with all threads, CPU of the server.
+ * As in guard_cost.c, one thread has a client of each build, and a second client of the
+ * older build. They take turns in blocks of 2 ms or so. A ratio is taken in each round;
+ * the ratio of the older build's two clients is the noise of the other ratio. Figures:
+ * time by the clock, CPU of this process with all threads, CPU of the server.
  */
 #include "versus.h"
 
@@ -91,7 +91,7 @@ static void run_block(struct side *side, redisContext *conn, bool tries, size_t 
     side->values[SERVER_CPU][round] += (server_cpu_us(conn) - server) / TIMES / 2;
 }
 
-/* A palindrome, begun with another one each time. */
+/* A palindrome, which begins with another client each time. */
 static void run_round(struct side *sides, redisContext *conn, bool tries, size_t round)
 {
     for (int i = 0; i < SIDES; i++)
@@ -125,7 +125,7 @@ static double median(const double *values, size_t rounds)
     return sample_quantile(copy, rounds, 0.5);
 }
 
-/* A process of its own holds it, alive. */
+/* Another process, which stays alive, holds the lock. */
 static pid_t start_holder(const char *name)
 {
     int ready[2];

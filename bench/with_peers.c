@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What other libraries do with a lock; their programs are in bench/peers. All clients of
+/* The contenders of other libraries; their programs are in bench/peers. All clients of
  * Redisson are in one process: sixty-four virtual machines would measure the machine. */
 #include "contender.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locks of one machine or one process: what the library's interface is taken from. */
+/* Locks of one machine or one process, whose interface the library has. */
 #include "contender.h"
 
 #include "bench.h"
@@ -12,7 +12,7 @@
 
 enum { BATCH = 1000 /* so that reading the clock does not count */ };
 
-/* ---- one that is held already */
+/* ---- a mutex that is held already */
 
 static void *open_again(const char *name)
 {

@@ -66,7 +66,7 @@ const struct contender rlock_pair_processes = { .label = "rlock, processes",
                                                 .waits = count_grants,
                                                 .close = close_rlock };
 
-/* ---- a mutex that the process keeps */
+/* ---- a mutex that the process retains */
 
 static void *open_kept(const char *name)
 {
@@ -173,7 +173,7 @@ const struct contender rw_write_pair = { .label = "rlock write",
                                          .waits = count_grants,
                                          .close = close_rw };
 
-/* ---- a read-write lock that the process keeps */
+/* ---- a read-write lock that the process retains */
 
 static void *open_kept_rw(const char *name)
 {
@@ -260,7 +260,7 @@ const struct contender fair_latency = {
     .close = close_fair,
 };
 
-/* ---- a section that takes its time, as one that reads from a disk */
+/* ---- a slow section, such as one that reads from a disk */
 
 static void section(void)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The flash sale: 1,000 items, 5,000 buyers, 8 processes with 4 threads each, once for
- * every way to guard the till, in one table. Some payments are slow, and one process
- * is killed while it holds the lock. Start reading at flash_sale/with_rlock.c.
+ * The flash sale: 1,000 items, 5,000 buyers, 8 processes with 4 threads each. The sale
+ * runs once for every way to guard the till, and prints one table. Some payments are
+ * slow, and one process is killed while it holds the lock. Start reading at
+ * flash_sale/with_rlock.c.
  *
  *     02_flash_sale [-n items] [none] [setnx] [delete] [compare] [rlock]
  *
  * The server is $RLOCK_URL, else that of rlock.conf(5), else redis://127.0.0.1:6379.
- * Fails when the row of rlock shows anything but every item sold once. The workers are
- * this program, executed anew.
+ * Fails when the row of rlock shows anything but every item sold once. The workers run
+ * this same program.
  */
 #include "flash_sale/sale.h"
 
@@ -53,8 +54,8 @@ static struct board *board_map(int fd)
     return p;
 }
 
-/* A file without a name, which the workers inherit. Nothing is left of it, however
- * the program ends. */
+/* A file without a name, which the workers inherit. It goes away however the program
+ * ends. */
 static int nameless_file(size_t len)
 {
     FILE *f = tmpfile();

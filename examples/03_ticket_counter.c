@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ticket counter: four families of three come to a counter that is still closed. Each
- * family is a process, each member a thread of it. With the fair lock they are served as
- * they came, whoever belongs to whom.
+ * family is a process, each member a thread of it. With the fair lock the counter serves
+ * the members in the order in which they came, across all families.
  *
  *     03_ticket_counter [--mutex]
  *
- * With --mutex the counter is guarded by the mutex, which promises no order: a process
- * sends one of its threads to queue at the server, the others wait at home until that one
- * is back.
+ * With --mutex the counter is guarded by the mutex, which promises no order: one thread
+ * of a process queues at the server, and the process's other threads wait until that
+ * thread is back.
  *
  * The server is $RLOCK_URL, else that of rlock.conf(5), else redis://127.0.0.1:6379.
- * Fails when the fair lock served anybody out of turn. The families are forked before
- * anybody uses the library; later they would have to call exec first.
+ * Fails when the fair lock served a member out of turn. The families are forked before
+ * the program uses the library.
  */
 #include <pthread.h>
 #include <rlock.h>

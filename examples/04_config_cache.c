@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The config cache: four processes with four threads each look settings up all the time,
- * and one writer reloads them now and then. A look-up takes 2 ms, as from a disk that is
- * far away. With the read-write lock look-ups go on side by side, and none sees half a
- * reload; with the mutex they wait for each other.
+ * and one writer reloads them now and then. A look-up takes 2 ms, as from a distant disk.
+ * With the read-write lock look-ups run side by side, and none sees half a reload; with
+ * the mutex they wait for each other.
  *
  *     04_config_cache [--mutex | --none]
  *
- * Prints a row for each of the two locks, with --mutex only the mutex's; with --none
- * nothing guards the settings, to see that they do get torn.
+ * Prints a row for each of the two locks, with --mutex only for the mutex. With --none
+ * nothing guards the settings, and one sees that they do get torn.
  *
  * The server is $RLOCK_URL, else that of rlock.conf(5), else redis://127.0.0.1:6379.
- * Fails when settings of two versions were seen together. The processes are this program,
- * executed anew.
+ * Fails when settings of two versions were seen together. The processes run this same
+ * program.
  */
 #include <pthread.h>
 #include <rlock.h>
@@ -84,7 +84,7 @@ static void lock_to_write(void)
         must(rlock_mutex_lock(&mutex), "lock");
 }
 
-/* From here on others may read, and still nobody else writes. */
+/* From here on others may read, but still nobody else may write. */
 static void go_on_reading(void)
 {
     if (guarded_by("rwlock"))
@@ -231,7 +231,7 @@ int main(int argc, char **argv)
         fputs("usage: 04_config_cache [--mutex | --none]\n", stderr);
         return 2;
     }
-    FILE *file = tmpfile(); /* the workers inherit it; it has no name to be left behind */
+    FILE *file = tmpfile(); /* the workers inherit it; it has no name that could stay */
     must(!file || ftruncate(fileno(file), sizeof(*board)) != 0, "temporary file");
     board_map(fileno(file));
     printf("%d processes of %d readers, look-ups of %d ms, and one writer\n\n"

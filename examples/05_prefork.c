@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The prefork server: a master forks four workers, which serve requests to deposit a coin
- * and keep the account in a file that an rlock mutex guards. The mutex was made before
- * the fork, and used, and is even held at that moment: in each worker the same handle is
- * a party of its own, with connections of its own, that waits until the master is done.
- * One worker is killed inside the section; when its lease is over the others go on, and
- * the master puts another one in its place.
+ * and keep the account in a file that an rlock mutex guards. The master made the mutex
+ * before the fork, used it, and even holds it during the fork. In each worker the same
+ * handle works by itself, with connections of its own, and waits until the master is
+ * done. One worker is killed inside the section. When its lease is over the others go on,
+ * and the master starts another worker in its place.
  *
  *     05_prefork
  *
@@ -25,12 +25,12 @@ enum { WORKERS = 4, REQUESTS = 200, FATAL = 80, LEASE_MS = 1000, WORK_US = 500 }
 
 struct request {
     int coins;
-    bool fatal; /* its worker is killed in the midst of it */
+    bool fatal; /* its worker is killed while it serves this request */
 };
 
 static rlock_mutex_t lock;
 static int account;     /* the file */
-static int requests[2]; /* a pipe: who is idle takes the next one */
+static int requests[2]; /* a pipe: an idle worker takes the next request */
 
 static void must(bool good, const char *what)
 {
@@ -47,7 +47,7 @@ static void make_lock(void)
 
     snprintf(name, sizeof(name), "prefork/%d", (int)getpid());
     rlock_mutexattr_init(&attr);
-    rlock_mutexattr_setlease(&attr, LEASE_MS); /* for so long it outlives its holder */
+    rlock_mutexattr_setlease(&attr, LEASE_MS); /* how long it outlives its holder */
     must(rlock_mutex_init(&lock, &attr, name) == 0, "init");
     rlock_mutexattr_destroy(&attr);
 }
@@ -85,7 +85,7 @@ static void start_worker(void)
     must(pid >= 0, "fork");
     if (pid > 0)
         return;
-    close(requests[1]); /* so that it sees the end when the master closes it */
+    close(requests[1]); /* so that the worker sees the end when the master closes it */
     while (read(requests[0], &request, sizeof(request)) == sizeof(request))
         serve(&request);
     _exit(0);
@@ -101,7 +101,7 @@ static void ask(bool fatal)
 
 int main(void)
 {
-    FILE *file = tmpfile(); /* the workers inherit it; it has no name to be left behind */
+    FILE *file = tmpfile(); /* the workers inherit it; it has no name that could stay */
     int status, killed = 0;
 
     must(file && pipe(requests) == 0, "files");
@@ -112,7 +112,7 @@ int main(void)
     for (int i = 0; i < WORKERS; i++)
         start_worker();
     write_balance(
-        0); /* no worker looks at it before the unlock: this hold is not theirs */
+        0); /* no worker looks at it before the unlock: only the master has this hold */
     must(rlock_mutex_unlock(&lock) == 0, "unlock");
 
     for (int number = 1; number <= REQUESTS; number++)
@@ -121,7 +121,7 @@ int main(void)
     must(wait(&status) > 0 && WIFSIGNALED(status), "a worker left");
     killed++;
     start_worker();
-    ask(false); /* whoever had asked him asks again */
+    ask(false); /* the client of the killed worker asks again */
     close(requests[1]);
     for (int i = 0; i < WORKERS; i++)
         must(wait(&status) > 0 && status == 0, "a worker failed");

@@ -2,17 +2,17 @@
 /*
  * The cron job of one host only: four hosts have the same line in their crontab, and each
  * minute the job is to run once. Their clocks differ, so they come at different moments,
- * some while the job runs and one when it is long done. Two things do it together:
+ * some while the job runs and one when it is long done. Two things together do this:
  *
- *   - the lock: of those who come, one looks and runs at a time;
+ *   - the lock: only one host at a time looks at the mark and runs the job;
  *   - a mark, "the run of minute 7 is done", where the job keeps its results. It names
- *     the minute that the crontab means, not the moment at which a clock said so. Who
- *     finds the mark, or a later one, has nothing to do.
+ *     the minute that the crontab means, not the moment at which a clock said so. A host
+ *     that finds the mark, or a later one, has nothing to do.
  *
- * A lease in place of the mark would have to outlast the difference of any two clocks,
- * and a process that ends gives its lock up. A host that dies in the midst of a run
- * leaves no mark: when its lease is over, the next one runs it again. Where half a run is
- * worse than none, set the mark before the run.
+ * A lease alone cannot replace the mark: it would have to outlast the difference of any
+ * two clocks, and a process that ends gives its lock up. A host that dies during a run
+ * leaves no mark: when its lease is over, the next host runs the job again. Where half a
+ * run is worse than none, set the mark before the run.
  *
  *     06_cron_once
  *
@@ -35,10 +35,10 @@
 enum { HOSTS = 4, MINUTES = 6, FATAL = 3 };
 enum { MINUTE_MS = 200, JOB_MS = 30, LEASE_MS = 2000, MS_NS = 1000000 };
 
-/* By how much each host's clock is fast: it comes so much earlier. */
+/* By how much each host's clock is fast: the host comes that much earlier. */
 static const long fast_ms[HOSTS] = { 90, 84, 78, 0 };
 
-/* What the hosts share. In earnest the mark is a row of the job's database. */
+/* What the hosts share. In a real service the mark is a row of the job's database. */
 static struct board {
     int done; /* the mark: the minute whose run is done */
     struct timespec midnight;
@@ -65,8 +65,8 @@ static void job(int host, int minute)
     printf("minute %d: host %d has run the job\n", minute, host);
 }
 
-/* What a host's cron starts. Waits for the lock, for others may die in the midst of it.
- */
+/* What a host's cron starts. It waits for the lock, because the host that has the lock
+ * may die during the run. */
 static void cron_line(rlock_mutex_t *lock, int host, int minute)
 {
     must(rlock_mutex_lock(lock) == 0, "lock");
@@ -97,7 +97,7 @@ static void host_main(int host, const char *name)
     rlock_mutex_t lock;
 
     rlock_mutexattr_init(&attr);
-    rlock_mutexattr_setlease(&attr, LEASE_MS); /* for so long it outlives its host */
+    rlock_mutexattr_setlease(&attr, LEASE_MS); /* how long it outlives its host */
     must(rlock_mutex_init(&lock, &attr, name) == 0, "init");
     for (int minute = 1; minute <= MINUTES; minute++) {
         sleep_until_minute(host, minute);

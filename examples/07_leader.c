@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The leader and the store: of two candidates the one who holds the lock leads, and only
- * the leader writes to the store. A leader is stopped for longer than its lease, in the
- * worst place: it has just seen that it leads, and is about to write. Another one leads
- * meanwhile. Then the first wakes up and writes.
+ * The leader and the store: of two candidates the holder of the lock leads, and only the
+ * leader writes to the store. A leader is stopped for longer than its lease, in the worst
+ * place: it has just seen that it leads, and is about to write. The other candidate leads
+ * meanwhile. Then the first one wakes up and writes.
  *
- * No lock can stop that write: the process that does it believes that it leads. The store
- * can. Each hold has a token, greater than that of every hold before; the leader sends it
- * with each write, and the store refuses a token smaller than the greatest it has seen.
+ * No lock can stop that write, because the writing process believes that it leads. The
+ * store can. Each hold has a token, greater than that of every hold before. The leader
+ * sends its token with each write, and the store refuses a token smaller than the
+ * greatest that it has seen.
  * In SQL: UPDATE state SET value = :v, token = :t WHERE token <= :t, and look at the
  * count of rows.
  *
  *     07_leader [--trusting]
  *
- * With --trusting the store does not look at tokens, to see the harm.
+ * With --trusting the store does not look at tokens, and one sees the harm.
  *
  * The server is $RLOCK_URL, else that of rlock.conf(5), else redis://127.0.0.1:6379.
  * Fails when the old leader's write is in the store at the end.

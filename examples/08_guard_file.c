@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file that two programs change: this one adds numbered lines to it, and
- * 08_guard_file_trim moves the old ones away and puts a new file in its place. What
- * they agree on is the name of a lock. flock(2) on the file itself would not do: after
- * the rename each would lock another file; nor does it reach other hosts on every
+ * A file that two programs change: this program adds numbered lines to it, and
+ * 08_guard_file_trim moves the old lines away and puts a new file in its place. The two
+ * agree on the name of a lock. flock(2) on the file itself would not do: after the rename
+ * each program would lock another file. Nor does flock(2) reach other hosts on every
  * network file system.
  *
  *     08_guard_file FILE LINES &
  *     08_guard_file FILE LINES &
  *     08_guard_file_trim FILE LINES
  *
- * The last one waits until so many lines have been moved, checks that none is missing or
- * doubled, and fails otherwise. A shell script joins in by the same name:
+ * The last command waits until LINES lines have been moved, and fails if a line is
+ * missing or doubled. A shell script joins in by the same name:
  * rlock run "file:FILE" -- COMMAND.
  *
  * The server is $RLOCK_URL, else that of rlock.conf(5), else redis://127.0.0.1:6379.
@@ -29,7 +29,7 @@ static void must(bool good, const char *what)
     exit(2);
 }
 
-/* Adds a line with the number behind that of the last one. */
+/* Adds a line whose number is one more than that of the last line. */
 static void add_line(const char *path)
 {
     long number = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The second program of 08_guard_file.c, where to read on: moves the lines of a file to
- * the end of FILE.old, all but the last one, and puts a new file in its place; again and
- * again, until line LINES is the last one. Fails when a number is missing or doubled.
+ * The second program of 08_guard_file.c, which explains both. It moves the lines of a
+ * file, all but the last one, to the end of FILE.old, and puts a new file in its place.
+ * It repeats this until line LINES is the last one. Fails when a number is missing or
+ * doubled.
  *
  *     08_guard_file_trim FILE LINES
  */
@@ -40,7 +41,7 @@ static long trim(const char *path, long moved)
     FILE *new = open_or_die(path, ".new", "w");
 
     while (fscanf(file, "%ld", &number) == 1) {
-        bool stayed = last == moved && number == moved; /* when it was trimmed before */
+        bool stayed = last == moved && number == moved; /* the last trim left it */
         if (!stayed && number != last + 1) {
             fprintf(stderr, "line %ld follows line %ld\n", number, last);
             exit(1);

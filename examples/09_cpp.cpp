@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * C++: with the two short classes below the guards of the standard library take locks
+ * C++: with the two short classes below, the guards of the standard library take locks
  * that hosts share: std::lock_guard, std::unique_lock, std::scoped_lock,
  * std::shared_lock.
  *
  *     09_cpp
  *
- * What goes wrong is thrown as std::system_error. A lease that was lost is ESTALE from
- * unlock: thrown by std::unique_lock::unlock(), while at the end of a guard it ends the
- * program (destructors do not throw), for what was done under it cannot be called back.
+ * Errors are thrown as std::system_error. A lost lease is ESTALE from unlock:
+ * std::unique_lock::unlock() throws it. At the end of a guard it ends the program,
+ * because destructors do not throw, and what was done under the guard cannot be undone.
  *
  * The server is $RLOCK_URL, else that of rlock.conf(5), else redis://127.0.0.1:6379.
  * Fails when an update is lost or readers do not read side by side.
@@ -125,7 +125,7 @@ static bool writer_keeps_out_a_reader()
         std::shared_lock<SharedMutex> reading(*settings, std::try_to_lock);
         got_in = reading.owns_lock();
     }).join();
-    writing.unlock(); /* here, to see it if the lease was lost */
+    writing.unlock(); /* called here, so that a lost lease throws */
     return !got_in;
 }
 

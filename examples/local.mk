@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Programs that use the library as its users do. The flash sale needs hiredis for the
-# locks that it compares with.
+# Programs that use the library as its users do. The flash sale needs hiredis for the hand-made
+# locks that it compares.
 noinst_PROGRAMS = examples/01_hello examples/02_flash_sale examples/03_ticket_counter \
 	examples/04_config_cache examples/05_prefork examples/06_cron_once examples/07_leader \
 	examples/08_guard_file examples/08_guard_file_trim

@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: Apache-2.0
-# What the findings share; sourced by them. A finding has a temporary directory $work and a server
-# of its own; both are gone when it ends. Exit codes: 0 the surprise is still there, 1 it is
+# What the findings share; they source this file. A finding has a temporary directory $work and a
+# server of its own; both are gone when it ends. Exit codes: 0 the surprise is still there, 1 it is
 # not, 2 something could not be installed or started.
 
 say() { printf '%s\n' "$*"; }
@@ -35,8 +35,8 @@ free_port() {
   python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
-# start_server [program...]: sets $server and $port. Words before the server's own, as env, may
-# be given.
+# start_server [word...]: sets $server and $port. The words stand in front of the server's command
+# line, for example env.
 start_server() {
   need redis-server redis-cli python3
   port=$(free_port)
@@ -76,7 +76,7 @@ go_get() {
   say "$(go version | cut -d' ' -f3), $*"
 }
 
-# verdict file: what was seen there; the last line decides
+# verdict file: prints the file; its last line decides
 verdict() {
   cat "$1"
   case $(tail -n 1 "$1") in

@@ -6,9 +6,9 @@
 # Expected: a value comes back as a bulk string, as from every Redis, whatever is in it.
 # Instead: the server forgets what kind of string a reply is, and writes the shorter form wherever
 #   the bytes allow it, but within arrays.
-# Why it matters: redis-py does not tell the two kinds apart, so nobody notices from there. A
-#   client of hiredis does: who asks whether a lock is still his by GET, and looks at the
-#   reply as REDIS_REPLY_STRING, finds that it is nobody's; with a line break in his token it is his.
+# Why it matters: redis-py does not distinguish the two kinds, so its users notice nothing. A client
+#   of hiredis does. A program may ask by GET whether it still owns a lock, and look for a
+#   REDIS_REPLY_STRING: it finds no owner, unless its token has a line break.
 # Read in: fakeredis/_clients/_tcp_server.py of that version, encode_reply.
 set -eu
 . "$(dirname "$0")/common.sh"

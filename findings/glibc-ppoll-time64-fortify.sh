@@ -3,16 +3,16 @@
 # glibc 2.36 (Debian 12) on 32 bits: with a time_t of 64 bits and _FORTIFY_SOURCE together, ppoll
 # does not wait. Either of the two alone is fine.
 #
-# Expected: -D_TIME_BITS=64 has each function that takes a time call its sibling for 64 bits, as
-#   __ppoll64, and _FORTIFY_SOURCE adds a check of the length of the array before that.
-# Instead: the checking call has no sibling. The compiler lays the time down with 64 bits, and
-#   __ppoll_chk reads it as one of 32: the seconds are right, where they fit, and what
-#   stands in the place of the nanoseconds is the upper half of the seconds, 0. A wait of 300 ms is
-#   over at once, one of 1.9 s takes 1 s. Nothing warns; the result is 0, as of a wait that is over.
-# Why it matters: a loop that waits for its next duty turns into one that burns a processor, and a
-#   wait with a deadline gives up early. Distributions build with _FORTIFY_SOURCE, and move their
-#   32-bit ports to a time_t of 64 bits.
-# Met in: our own build with -m32; src/ppoll.h names the function that is meant.
+# Expected: with -D_TIME_BITS=64 each function that takes a time calls its sibling for 64 bits, such
+#   as __ppoll64, and _FORTIFY_SOURCE adds a check of the length of the array before that.
+# Instead: the checking function has no sibling. The compiler writes the time with 64 bits, and
+#   __ppoll_chk reads it as one of 32 bits. The seconds are right, where they fit. In the place of the
+#   nanoseconds stands the upper half of the seconds, 0. A wait of 300 ms is over at once, a wait of
+#   1.9 s takes 1 s. Nothing warns; the result is 0, as of a wait that is over.
+# Why it matters: a loop that waits for its next task burns a processor, and a wait with a deadline
+#   gives up early. Distributions build with _FORTIFY_SOURCE, and move their 32-bit ports to a time_t
+#   of 64 bits.
+# Met in: rlock's build with -m32; src/base/ppoll.h names the right function.
 # Needs gcc 12 and the packages of Debian 12, amd64; its kernel runs 32-bit programs.
 set -eu
 . "$(dirname "$0")/common.sh"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Surprises of other software; nothing runs them but people.
+# Surprises of other software; no check runs them.
 EXTRA_DIST += \
 	findings/README.md \
 	findings/common.sh \

@@ -1,17 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# pottery 3.0.1 (Python): trying a Redlock that one holds, in vain as it should be, takes away the
-# means to release it. Another thread's try of the same object does the same to its holder.
+# pottery 3.0.1 (Python): when a holder tries its own Redlock once more, the try fails, as it should,
+# but the holder can no longer release the lock. Another thread's try of the same object has the
+# same effect on the holder.
 #
 # Expected: Redlock has the calls of threading.Lock, and is meant to stand in its place. There a
 #   failed acquire(blocking=False) changes nothing: the holder still holds and may release.
 # Instead: acquire draws a new UUID into the object before it asks the servers, and leaves it there
-#   when they refuse. The key keeps the old one, which nobody knows any more: locked() is 0,
+#   when they refuse. The key keeps the old UUID, which the object has forgotten: locked() is 0,
 #   release() and extend() raise ReleaseUnlockedLock and ExtendUnlockedLock, and nobody gets the
 #   lock until its auto_release_time has passed.
 # Why it matters: "if lock.acquire(blocking=False)" in several threads on one object is how
-#   a threading.Lock is used. Each refused thread makes the one in the section lose its hold: it
-#   cannot extend it, and is told that it had none.
+#   a threading.Lock is used. Each refused thread makes the thread in the section lose its hold: that
+#   thread cannot extend the hold, and gets the error that it had none.
 # Read in: pottery/redlock.py of that version, the order of the first statements behind acquire.
 set -eu
 . "$(dirname "$0")/common.sh"

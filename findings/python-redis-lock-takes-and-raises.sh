@@ -5,14 +5,14 @@
 #
 # Expected: a lock with auto_renewal whose lease was lost says so at release (NotAcquired, as it
 #   does), and the object is then as good as new.
-# Instead: the renewing thread has died of the same exception. Release looks whether it is alive,
-#   and leaves the dead one in its field when not. The next acquire first sets the key, then
-#   starts the thread, finds the field taken, and raises AlreadyStarted. The with statement has
-#   not been entered, so nobody releases: the key stays for all of expire. And so on, at each
+# Instead: the renewing thread has died of the same exception. Release looks whether the thread is
+#   alive; if not, it leaves the dead thread in its field. The next acquire first sets the key, then
+#   wants to start the thread, finds the field taken, and raises AlreadyStarted. The with statement
+#   was not entered, so nobody releases: the key stays for all of expire. The same happens at each
 #   further attempt of that object.
-# Why it matters: one lost lease (or one broken connection at the time of a renewal) turns a worker that
-#   loops over a lock into one that never works again and keeps the others out most of the time.
-#   The exception reads as if nothing had been taken.
+# Why it matters: after one lost lease (or one broken connection at the time of a renewal) a worker
+#   that loops over a lock never works again, and keeps the others out most of the time. The
+#   exception reads as if nothing had been taken.
 # Read in: src/redis_lock/__init__.py of that version: how the thread is started and stopped, and
 #   when acquire starts it.
 set -eu

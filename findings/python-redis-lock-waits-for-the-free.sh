@@ -1,16 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# python-redis-lock 4.0.1: how long one waits for a dead holder is the waiter's lease, not the holder's,
-# and a waiter without one waits for ever for a lock that is free.
+# python-redis-lock 4.0.1: a waiter waits for a dead holder for its own lease, not for the holder's.
+# A waiter without a lease waits for ever, for a lock that is free.
 #
-# Expected: expire is for how long the holder's death costs the others; who waits gets the lock
+# Expected: expire is the time that the holder's death costs the others; a waiter gets the lock
 #   about then.
 # Instead: a waiter sleeps in BLPOP on a list that release fills. A lease that runs out fills no
-#   list, so the sleep ends by its own timeout, and that is the waiter's own expire, or
-#   without one BLPOP's 0, for ever. Nothing looks at the TTL of the key it waits for.
-# Why it matters: the one who never crashes and so thought to need no lease is stopped for good by
-#   the short lease of one who did crash. A job with a lease of an hour waits an hour for one of
-#   a second, while any newcomer gets the lock at once.
+#   list, so the sleep ends by its own timeout. That is the waiter's own expire; without one it is
+#   BLPOP's 0, for ever. Nothing looks at the TTL of the key for which the waiter waits.
+# Why it matters: a process that never crashes, and so seemed to need no lease, is stopped for good
+#   by the short lease of a process that did crash. A job with a lease of an hour waits an hour for a
+#   lease of a second, while any newcomer gets the lock at once.
 # Read in: src/redis_lock/__init__.py of that version: what acquire gives to BLPOP.
 set -eu
 . "$(dirname "$0")/common.sh"

@@ -1,19 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# redis-py 8.1.0 (Python): a connection that breaks between the server's OK and its reader makes
-# Lock.acquire answer False, and the lock is held by nobody, with redis-py's Lock as it
-# comes for ever. The same break in release makes it say that the lock had been lost.
+# redis-py 8.1.0 (Python): when a connection breaks between the server's OK and its reader,
+# Lock.acquire returns False, and the lock is taken but has no owner; with the defaults of redis-py's
+# Lock for ever. The same break in release makes it say that the lock had been lost.
 #
-# Expected: an outcome that is unknown is told as such: ConnectionError, as redis-py 5.3.1 does. Or
-#   the second attempt knows its own token in the key.
+# Expected: an unknown outcome raises ConnectionError, as redis-py 5.3.1 does. Or the second attempt
+#   recognizes its own token in the key.
 # Instead: a client made without options sends a command again after a broken connection
-#   (5.3.1 does not). SET NX is not the same thing twice: the second one finds the key that
-#   the first one has set, and the Lock takes that for somebody else. It throws the token
-#   away, so nobody can release; a Lock has no timeout unless given one. Of a release the second
-#   attempt finds the key gone: LockNotOwnedError, after a section in which nothing was wrong.
-# Why it matters: "False: held by another" is believed, never looked into; the upgrade from 5.3.1
-#   makes one broken connection of a proxy or a failover into a deadlock of all. A blocking acquire
-#   waits for itself.
+#   (5.3.1 does not). SET NX cannot be repeated: the second SET finds the key that the first one has
+#   set, and the Lock takes it for somebody else's. It throws the token away, so nobody can release;
+#   a Lock has no timeout unless given one. In a release the second attempt finds the key gone:
+#   LockNotOwnedError, after a section in which nothing was wrong.
+# Why it matters: programs believe "False: held by another", and do not look further. After the
+#   upgrade from 5.3.1, one broken connection of a proxy or a failover is a deadlock of all. A
+#   blocking acquire waits for the lock that it took itself.
 # Read in: redis/lock.py and the default of retry in redis/client.py of that version.
 set -eu
 . "$(dirname "$0")/common.sh"

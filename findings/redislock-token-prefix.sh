@@ -1,17 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# bsm/redislock v0.9.4 (Go): a lock obtained with the token "worker-1" is taken out of the hands of
+# bsm/redislock v0.9.4 (Go): an Obtain with the token "worker-1" takes the lock from its holder
 # "worker-10", at once and without an error.
 #
-# Expected: Options.Token is an identity. A second Obtain with the same token may renew one's own
-#   lock; one with another token gets ErrNotObtained while the lease runs.
+# Expected: Options.Token is an identity. A second Obtain with the same token may renew the holder's
+#   lock; an Obtain with another token gets ErrNotObtained while the lease runs.
 # Instead: token and metadata are stored as one string without a separator or a length, and
 #   a second Obtain compares only as many bytes as its own token has with the beginning of that
 #   string. So each token that is a prefix of the holder's counts as the holder's. It works in
-#   one direction only: "worker-10" is refused while "worker-1" holds, which hides it in tests
-#   with a handful of workers. The robbed holder hears nothing until it refreshes or releases.
-# Why it matters: names of hosts, pods and workers with a number at their end are what people
-#   give as tokens when they want a lock to survive a restart. Two of them are in the section.
+#   one direction only: "worker-10" is refused while "worker-1" holds. Tests with a handful of workers
+#   therefore do not show it. The robbed holder hears nothing until it refreshes or releases.
+# Why it matters: people use names of hosts, pods and workers with a number at their end as tokens
+#   when they want a lock to survive a restart. Then two of them are in the section.
 # Read in: redislock.go of that version, the Lua text behind Obtain, and how Obtain makes its
 #   value; the comment of Options.Token asks only that tokens be unique, as these are.
 set -eu

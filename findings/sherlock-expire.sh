@@ -1,19 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# sherlock 0.4.1 (Python): its RedisLock made with expire=None excludes nobody, and one made with
-# a fraction of a second fails and stays locked for ever.
+# sherlock 0.4.1 (Python): its RedisLock made with expire=None excludes nobody, and a RedisLock made
+# with a fraction of a second fails and stays locked for ever.
 #
-# Expected: of expire the documentation says that it is a float in seconds, and that with None the
-#   lock does not expire. So two acquires of an expire=None lock exclude each other, and half a second
+# Expected: the documentation says that expire is a float in seconds, and that with None the lock
+#   does not expire. So two acquires of an expire=None lock exclude each other, and half a second
 #   either works or is refused before anything is taken.
 # Instead: None travels as -1, and arrives in Lua as the text "-1", which is unequal to the number
-#   that the script compares it with. So the script says EXPIRE -1, which deletes the key that it
+#   that the script compares it with. So the script calls EXPIRE -1, which deletes the key that it
 #   has just set, and reports success: everybody gets the lock, at once. Half a second
-#   passes SETNX and then fails in EXPIRE, which takes whole seconds; scripts are not rolled back,
-#   so the caller gets an exception, and the key has no TTL.
-# Why it matters: the longest lease that one can ask for is none at all, and the shortest one
-#   is endless. Neither is told. That ARGV are strings, that EXPIRE with a negative time is DEL,
-#   and that an error in a script undoes nothing is each well known; here they meet.
+#   passes SETNX and then fails in EXPIRE, which takes whole seconds. Redis does not roll scripts
+#   back, so the caller gets an exception, and the key has no TTL.
+# Why it matters: the longest lease that a caller can ask for is none at all, and the shortest lease
+#   is endless. No error names either. It is well known that ARGV are strings, that EXPIRE with a
+#   negative time is DEL, and that an error in a script undoes nothing; here the three meet.
 # Read in: sherlock/lock.py of that version, the three Lua texts of RedisLock.
 set -eu
 . "$(dirname "$0")/common.sh"

@@ -1,6 +1,6 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: Apache-2.0
-# What the scripts share; sourced by them from the top of the source tree.
+# What the scripts share. They source this file at the top of the source tree.
 
 say() { printf '%s\n' "$*"; }
 die() {
@@ -57,8 +57,8 @@ missing_packages() {
   done
 }
 
-# install_missing kind:what=package...: asks apt only for what is not there. Runs at the same
-# time, of whatever trees and users, take turns.
+# install_missing kind:what=package...: asks apt only for what is missing. Runs at the same time,
+# of any tree or user, take turns.
 install_missing() {
   wanted=$(missing_packages "$@")
   [ -n "$wanted" ] || return 0
@@ -68,7 +68,7 @@ install_missing() {
     command -v sudo >/dev/null 2>&1 || die "not root, and no sudo; please install: $wanted"
     sudo=sudo
   fi
-  # The lock is on the directory itself: nobody has to own a file for it.
+  # The lock is on the directory itself, so that no user has to own a lock file.
   (
     flock -n 9 || say "waiting for another installation"
     flock 9
@@ -78,8 +78,9 @@ install_missing() {
   [ -z "$wanted" ] || die "still missing after the installation: $wanted"
 }
 
-# A server that gets installed is for our own private instances: its package's service stays
-# down. So says this file while apt-get runs; one that is there already is not touched.
+# A server that gets installed is for private instances of these scripts: its package's service
+# must not start. This file forbids that while apt-get runs. A policy that is there already is not
+# touched.
 policy=/usr/sbin/policy-rc.d
 policy_mark='# of scripts/common.sh of rlock, for the time of an installation'
 
@@ -93,7 +94,7 @@ remove_policy() {
   fi
 }
 
-# In a subshell that holds the lock: a policy with our mark is here of a run that was killed.
+# Runs in a subshell that holds the lock. So a policy with this mark is left from a killed run.
 install_in_turn() {
   wanted=$(missing_packages "$@") # the other run may have installed them
   [ -n "$wanted" ] || return 0
@@ -120,14 +121,14 @@ install_in_turn() {
 
 # -- building ----------------------------------------------------------------------
 
-# The scripts build out of the tree, which automake refuses when the tree itself is configured.
+# The scripts build out of the tree. automake refuses that when the tree itself is configured.
 need_clean_tree() {
   [ ! -e config.status ] ||
     die "this tree is configured in itself; the scripts build below build/: make distclean first"
 }
 
-# Makes ./configure where it is missing or older than what it is made of, or where a test
-# was added since. Two runs at once in one tree take turns.
+# Makes ./configure if it is missing or older than its sources, or if a test was added since. Two
+# runs at once in one tree take turns.
 make_configure() {
   need_clean_tree
   mkdir -p build
@@ -141,7 +142,7 @@ make_configure() {
   ) 9>build/.autogen.lock
 }
 
-# configure_in directory [option...]: once; later the makefile looks after itself.
+# configure_in directory [option...]: configures it once; later the makefile does that by itself.
 configure_in() {
   dir=$1
   shift
@@ -149,7 +150,7 @@ configure_in() {
   (cd "$dir" && { [ -f Makefile ] || "$top/configure" --quiet "$@"; })
 }
 
-# What a program of ThreadSanitizer's is started by: its memory layout does not go with the
+# The command that starts a program of ThreadSanitizer, whose memory layout does not work with the
 # address randomisation of newer kernels.
 fixed_addresses() {
   ! setarch "$(uname -m)" -R true 2>/dev/null || say "setarch $(uname -m) -R"
@@ -157,8 +158,8 @@ fixed_addresses() {
 
 # -- what the tests said ------------------------------------------------------------
 
-# count_tests directory: "checks failures skipped" from what Check and automake wrote.
-# A program that failed with no failed check in its closing line counts as one.
+# count_tests directory: prints "checks failures skipped" from the output of Check and automake. A
+# program that failed without a failed check in its closing line counts as one.
 count_tests() {
   find "$1" -name '*.trs' -path '*/tests/*' | while read -r trs; do
     result=$(sed -n 's/^:test-result: //p' "$trs")
@@ -174,13 +175,13 @@ count_tests() {
 
 # -- a private server --------------------------------------------------------------
 
-# Starts a server on a Unix socket in a new temporary directory; sets server_pid,
-# server_dir and RLOCK_URL. With a port as argument, on that port of the loopback, too; it
-# fails if the port is taken.
+# Starts a server on a Unix socket in a new temporary directory; sets server_pid, server_dir and
+# RLOCK_URL. With a port as argument, the server also listens on that port of the loopback. Fails
+# if the port is taken.
 start_server() {
   server=$(find_server) || die "no redis-server found"
   server_dir=$(mktemp -d "${TMPDIR:-/tmp}/rlock.XXXXXX")
-  # In a session of its own, so that Ctrl-C does not take it from its users' feet.
+  # In a session of its own, so that Ctrl-C does not end it before its users.
   setsid "$server" --port "${1:-0}" --bind 127.0.0.1 --unixsocket "$server_dir/s" \
     --save '' --appendonly no --dir "$server_dir" --daemonize no >"$server_dir/log" 2>&1 &
   server_pid=$!
@@ -198,7 +199,7 @@ start_server() {
   done
 }
 
-# The same on a free port of the loopback, over which RLOCK_URL goes.
+# Starts a server on a free port of the loopback, which RLOCK_URL names.
 start_server_tcp() {
   tries_left=20
   while :; do
@@ -211,7 +212,7 @@ start_server_tcp() {
   RLOCK_URL=redis://127.0.0.1:$port
 }
 
-# Harmless when none runs.
+# Harmless when no server runs.
 stop_server() {
   if [ -n "${server_pid-}" ]; then
     kill "$server_pid" 2>/dev/null || :

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The checks of the tree itself; part of make check.
+# The checks of the tree itself, which are part of make check.
 EXTRA_DIST += \
 	.ci/run \
 	build-aux/check-ci \

@@ -1,16 +1,16 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: Apache-2.0
-# The parts of scripts/check, sourced by it. Each function part_NAME runs under set -e with its
-# output in a log, below $work; $mode is quick or full, $third says which third of the tests
-# is in turn.
+# The parts of scripts/check, which sources this file. Each function part_NAME runs under set -e
+# with its output in a log, below $work; $mode is quick or full, $third says which third of the
+# tests is in turn.
 
-# More tests at a time than there are cores: most of a test is waiting for leases to end.
+# More tests run at a time than there are cores: most of a test's time is waiting for leases to end.
 cores=$(getconf _NPROCESSORS_ONLN)
 
-# Which tests a part runs. Full: all. Quick, of the tools that are slow: those that stand for
-# a guarantee or a rule, and a third of the others in turn, so that three commits cover all;
-# without the tests of the test harness, and but for ThreadSanitizer without the same tests
-# once more for another type of lock. Those that --tests names, where it names any.
+# Chooses the tests that a part runs. Full: all. Quick, for slow tools: the tests that stand for a
+# guarantee or a rule, and a third of the others in turn, so that three commits cover all. The tests
+# of the test harness are left out; so are, except for ThreadSanitizer, the tests that run once more
+# for another type of lock. Where --tests names programs, these are the choice.
 choose_tests() {
   part=$1
   if [ "$only" ]; then
@@ -51,7 +51,7 @@ build() {
   make -C "$1" -j2 all
 }
 
-# suite part level scale jobs [make argument...]: runs its tests, in $work/PART.
+# suite part level scale jobs [make argument...]: runs the part's tests, in $work/PART.
 suite() {
   suite_part=$1 jobs=$4
   RLOCK_TEST_LEVEL=$2 RLOCK_TEST_SCALE=$3
@@ -72,32 +72,33 @@ part_gcc() {
   suite gcc $level 1 $((4 * cores))
 }
 
-# Its warnings of all there is, and its code in the tests without a server; in full, all tests.
+# clang's warnings for all sources, and the tests without a server, compiled by clang; in full, all
+# tests.
 part_clang() {
   scripts/build-parts "$work" clang
   make -C "$work/clang" check-syntax
-  RLOCK_TEST_GUARD=1 # as users have it; the other parts see what leases do
+  RLOCK_TEST_GUARD=1 # as users have it; the other parts test what leases do
   export RLOCK_TEST_GUARD
   suite clang quick 1 $((2 * cores))
   [ "$mode" = quick ] || tests/fuzz/run --seconds 5 --build "$work/clang/fuzz"
 }
 
-# All is built, installed and removed again as from a release; its tests are gcc's.
+# Builds, installs and removes all as from a release. The tests of the release run in part gcc.
 part_distcheck() {
   scripts/build-parts "$work" gcc # which makes the release
   make -C "$work/dist" -j2 distcheck TESTS= \
     DISTCHECK_CONFIGURE_FLAGS='--enable-werror --disable-static --disable-tests --disable-bench'
 }
 
-# What part gcc has built, by Valgrind. Reports go to files: one of a helper process that a
-# test starts counts too.
+# Runs what part gcc has built under Valgrind. Reports go to files, so that a report about a helper
+# process that a test starts counts, too.
 part_memcheck() {
   reports=$work/memcheck/reports
   scripts/build-parts "$work" gcc
   cp -al "$work/gcc" "$work/memcheck"
   find "$work/memcheck/tests" \( -name '*.log' -o -name '*.trs' \) -delete
   mkdir -p "$reports"
-  # fair: or threads that never sleep may keep the others from running, for minutes
+  # fair: otherwise threads that never sleep may keep the others from running, for minutes
   memcheck="valgrind --fair-sched=try --error-exitcode=99 --leak-check=full --track-fds=no"
   memcheck="$memcheck --errors-for-leak-kinds=definite,possible --num-callers=30"
   memcheck="$memcheck --suppressions=$top/scripts/valgrind.supp --log-file=$reports/%p"
@@ -143,8 +144,8 @@ part_tsan() {
   show_reports
 }
 
-# Removes what the tools report of runs that were repeated: of a test that failed, mostly that
-# it left its memory behind.
+# Removes the reports about runs that were repeated: a test that failed mostly left its memory
+# behind.
 drop_outdated() {
   find "${reports%/*}/tests" -name '*.log' -exec grep -H '^repeated: .*@' {} + |
     while IFS=: read -r repeated line; do
@@ -159,7 +160,7 @@ drop_outdated() {
     done || :
 }
 
-# Fails when the suite did, or when there are reports.
+# Fails when the suite failed, or when there are reports.
 show_reports() {
   for report in $bad; do
     say "--- $report"
@@ -176,7 +177,7 @@ check_format() {
     ! -path '*/.*' -exec clang-format --dry-run -Werror {} +
 }
 
-# Three lines of the library broken on purpose: others each time, so that all come in turn.
+# Tries three mutants, other ones each time, so that all come in turn.
 part_mutants() {
   tests/mutants/run --quick 3
 }
@@ -222,7 +223,7 @@ part_header() {
   done
 }
 
-# Programs of users against the installed library; first README's, as it says there.
+# Programs of users against the installed library; first README's, built as README says.
 part_install() {
   prefix=$work/gcc/prefix
   scripts/build-parts "$work" gcc
@@ -245,7 +246,7 @@ part_package() {
   scripts/package "$work"/dist/rlock-*.tar.xz
 }
 
-# The interface against the last release's.
+# Compares the interface with that of the last release.
 part_abi() {
   scripts/abi
 }

@@ -14,10 +14,10 @@
 byte owner, ttl;
 byte q[QN]; /* exclusive waiters in the order of their tickets */
 byte qn;
-/* LIVE: ticks for which the lock was free, or was its own, and a live waiter did not know;
- * for which it was nobody's who runs */
+/* LIVE: ticks for which the lock was free, or the waiter's own, and a live waiter did not
+ * know it; ticks for which no running process had the lock */
 byte free_for, unaware, wasted;
-bool by_grant; /* the owner did not take it himself */
+bool by_grant; /* the owner did not take it by a request of its own */
 #ifdef FORCE
 byte victim;
 bool forcing;
@@ -228,7 +228,7 @@ inline acquire() /* mutex_acquire.lua, fair_acquire.lua: lib/asking.lua, known *
 #ifndef BREAK_NO_NOT_AFTER
     :: owner != x && marker[x] == 0 && sl[s].age > CT -> w = LATE
 #endif
-    :: owner != x && jn[x] == 3 && at == qn -> w = LATE /* joins thrice at most */
+    :: owner != x && jn[x] == 3 && at == qn -> w = LATE /* joins three times at most */
     :: else ->
         if
 #ifndef FAIR
@@ -422,7 +422,7 @@ inline live_claims()
     n = 0; some = 0;
     do
     :: n < NC ->
-        /* told of a loss by D (S4) */
+        /* it knows of a loss by D (S4) */
         assert(S4 || !runs[n] || h[n].st != IN || h[n].d > 0);
         /* every new subscription looks again (L3) */
         assert(L3 || !WAITS(n) || !resub[n]);

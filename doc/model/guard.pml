@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The crash guard (G2, G3, G7-G13, G15): clients of one host and one robust mutex, who are
- * killed at any step; their files, which the kernel keeps locked as long as they live;
- * those who wait, look at the files, and bury the dead; and what the dead and their buriers
- * had sent, which arrives late. See README.md.
+ * The crash guard (G2, G3, G7-G13, G15): clients of one host and one robust mutex, which
+ * are killed at any step; their files, which the kernel keeps locked as long as they live;
+ * waiting clients, which look at the files and recover the dead ones; and the requests of
+ * dead and of recovering clients, which arrive late. See README.md.
  *
  * One d_step or atomic is one critical section of a process, one system call, one store
- * that others find in the file of a dead one, or one script. Time: the lease of a dead
- * holder ends at any moment, that of a live one after its D, which may pass at any
+ * that others find in the file of a dead client, or one script. Time: the lease of a dead
+ * holder ends at any moment, that of a live holder after its D, which may pass at any
  * moment. Ticks, from the first death on, are there for requests and markers alone.
  */
 #ifndef N
 #define N 3 /* clients: 0 opens while the others run */
 #endif
 #ifndef GUARDED
-#define GUARDED 3 /* so many have a file and look; the others are of another host */
+#define GUARDED 3 /* this many clients have a file and look; the others are of another host */
 #endif
 #ifdef DAEMON
 #define IS_DAEMON(c) ((c) == GUARDED - 1) /* looks all the time, and takes nothing */
@@ -28,10 +28,10 @@
 #define CALLS 1 /* of client 0; of the others 1 */
 #endif
 #ifndef KEEPS
-#define KEEPS 1 /* times that a kept hold is entered again; 0: none is kept */
+#define KEEPS 1 /* times that a retained hold is entered again; 0: none is retained */
 #endif
 #ifndef LEASES
-#define LEASES 1 /* 0: that of a dead holder never ends, so nothing but burials helps */
+#define LEASES 1 /* 0: that of a dead holder never ends, so only a recovery helps */
 #endif
 #ifndef ENDS
 #define ENDS 0 /* D of live holders that pass */
@@ -59,7 +59,7 @@
 #define BORN 0 /* there is no file yet */
 #define PUBLISHED 1
 #define OUT 2
-#define NOTED 3 /* the slot is written */
+#define NOTED 3 /* the intent is written */
 #define ASK 4
 #define WAIT 5
 #define GOT 6
@@ -74,7 +74,7 @@
 #define NEVER 0
 #define INSIDE 1
 #define OUTSIDE 2
-#define UNKNOWN 3 /* no slot */
+#define UNKNOWN 3 /* no intent */
 /* requests, and what is answered */
 #define FREE 0
 #define ACQ 1
@@ -87,7 +87,7 @@
 /* of the mark, in a release */
 #define WHOLE 0
 #define DIED 1
-/* of a burial */
+/* of a recovery */
 #define TAKEN 1 /* the lock of the file */
 #define SENT 2
 #define ANSWERED 3
@@ -111,12 +111,12 @@ bool how[N], late[N]; /* of a release: what becomes of the mark; it is of what w
 byte kills = KILLS, keeps = KEEPS, ends = ENDS, faults = FAULTS, ticks = TICKS;
 byte ghost, ghost_age; /* the acquire of a lost connection */
 
-/* the files, by the client whose they are */
+/* the files, each by its client */
 bool named[N];
-byte lk[N];      /* the kernel's lock: 1 + who has it */
-bool closing[N]; /* that was told to those who listen; the lock is freed a moment later */
-/* of a client: whether the kernel tells it of files, it is about to list them, and each of
- * those that may be a dead one's is to be looked at */
+byte lk[N];      /* the kernel's lock: 1 + the client that has it */
+bool closing[N]; /* the listening clients know of the close; the lock is freed later */
+/* of a client: whether the kernel reports files to it, whether it is about to list them,
+ * and how it is to look at each file that may be a dead client's */
 bool listens[N], lists[N];
 byte look[N * 2];
 #define LOOK(x, v) look[(x) * 2 + (v)]
@@ -124,13 +124,13 @@ byte look[N * 2];
 #define LATER 2   /* when a lock that is being freed is free */
 #define AT_ONCE 3 /* and if it is locked, later again */
 
-/* burials, by who buries */
+/* recoveries, by the recovering client */
 byte bs[N], bv[N], bflag[N];
-byte bq[N]; /* 1 + whom the script under way is about */
+byte bq[N]; /* 1 + the dead client that the script under way is about */
 
 /* at the server */
 byte owner, mark; /* ids */
-bool mark2;       /* the marked one was told of a death */
+bool mark2;       /* the marked id had learned of a death */
 bool inq[N], cancelled[N * K];
 byte marker[N]; /* of the uuid */
 
@@ -372,7 +372,7 @@ inline look_at_all(c)
     i = 0
 }
 
-/* The claims about whoever comes in, unless its D has passed. */
+/* The claims about a client that enters, unless its D has passed. */
 inline enter(c)
 {
     for (i : 0 .. N - 1) {
@@ -436,7 +436,7 @@ end:
         hs[c] = OUT }
 #endif
 
-    /* a call; the slot comes first (G7) */
+    /* a call; the intent comes first (G7) */
 #ifndef BREAK_SLOT_LATE
     :: d_step { RUNS(c) && hs[c] == OUT && CALLS_LEFT(c) -> note(c); hs[c] = NOTED }
 #else
@@ -497,13 +497,13 @@ end:
         call_ends(c) }
     :: d_step { RUNS(c) && valid[c] && ends > 0 -> ends--; valid[c] = 0 }
 
-    /* it is closed (G15); a burial is left to others */
+    /* it is closed (G15), which leaves recoveries to others */
     :: d_step { CLOSES(c) -> shut(c) }
     :: d_step { RUNS(c) && kills > 0 -> kills--; die(c) }
     od
 }
 
-/* The threads of one that lives on, to whom nothing happens in between. */
+/* The threads of a client that lives on, which is not interrupted between its steps. */
 proctype Steady(byte c)
 {
     byte i;
@@ -548,7 +548,7 @@ end:
     :: d_step { RUNS(c) && bs[c] == FREE && CAN_LOOK(c, 0) -> look_at(c, 0) }
     :: d_step { RUNS(c) && bs[c] == FREE && CAN_LOOK(c, 1) -> look_at(c, 1) }
 
-    /* a burial (G10) */
+    /* a recovery (G10) */
     :: d_step { RUNS(c) && bs[c] == TAKEN ->
         bflag[c] = (slot[bv[c]] -> flag[bv[c]] : UNKNOWN);
 #ifdef BREAK_REMOVES_FIRST
@@ -569,8 +569,8 @@ end:
 
 /* ---- what else happens */
 
-/* A marker that no request will meet any more, and time that nothing waits for, are not
- * told apart: fewer states. */
+/* A marker that no request will meet any more is forgotten, and so is time that nothing
+ * waits for: fewer states. */
 inline forget_marker(c)
 {
     if

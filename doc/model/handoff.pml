@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The threads of one process that pass a mutex on among themselves (H1-H10, K2-K6), and
- * the gate by which they do without the registry's mutex; beside them another process
- * that wants the lock once. See README.md.
+ * the fast path, by which they do not need the registry's mutex. Beside them another
+ * process wants the lock once. See README.md.
  *
- * One d_step is one critical section of the registry's mutex, one step of the gate's word,
- * or one script. Time: D may pass at any moment, and the server's lease end after it;
+ * One d_step is one critical section of the registry's mutex, one step of the fast path's
+ * word, or one script. Time: D may pass at any moment, and the server's lease end after it;
  * instead of a third of a presence, K sections may begin until the server is asked.
  */
 #ifndef T
@@ -35,11 +35,12 @@
 #define SLEEP 1
 #define HANDED 2 /* another thread has let it in; it does not know yet */
 #define INSIDE 3
-/* who has the lock at the server: nobody, our id, the other process, an id that we lost */
+/* what has the lock at the server: 0 nothing, OURS this process's id, THEIRS the other
+ * process, LEFT an id that this process lost */
 #define OURS 1
 #define THEIRS 2
 #define LEFT 3
-/* the word of the gate */
+/* the word of the fast path */
 #define CLOSED 0
 #define OPEN 1
 #define BY(t) (2 + (t))
@@ -54,18 +55,18 @@ hidden byte S1 = OTHER, S4 = OTHER, L1 = OTHER, L3 = OTHER;
 byte hs = NONE, srv, word = CLOSED;
 bool valid;             /* D has not passed */
 bool others, tells;     /* what the process knows */
-byte value;             /* of the owner's field: 1, 2 (tell me), 3 (told) */
+byte value;             /* of the owner's field: 1, 2 (send a recall), 3 (recall sent) */
 bool wanted;            /* a message is on its way */
 bool waits;             /* the other process is queued */
 byte over;              /* sections begun since then */
 byte sections, unasked; /* since the grant; since the server was asked */
 byte woken = NOBODY, asker = NOBODY;
-bool decided;           /* BREAK_TWO_STEPS: the watchdog has seen it idle */
+bool decided;           /* BREAK_TWO_STEPS: the watchdog has seen the hold IDLE */
 chan q = [T] of { byte };
 
 byte st[T];
-bool by_gate[T]; /* it came in by the gate */
-bool res[T];     /* it has a resident part */
+bool by_gate[T]; /* it came in by the fast path */
+bool res[T];     /* it has a holder's record that it keeps */
 bool old[T];     /* it has slept for 1 ms */
 bool in_q[T];
 bool lost[T];    /* what it was in was lost */
@@ -78,7 +79,8 @@ byte rounds = ROUNDS, ends = ENDS, losses = LOSSES;
 #define MAY_GO_ON 1
 #endif
 
-/* Whoever is in must be alone, and the server must have it for us. */
+/* A thread that is inside must be alone, and this process must have the lock at the
+ * server. */
 inline begin(t)
 {
     for (i : 0 .. T - 1) {
@@ -125,7 +127,7 @@ inline no_residents()
     i = 0
 }
 
-/* rlk_hold_lose_locked; it is told to who is inside */
+/* rlk_hold_lose_locked; the thread inside learns of the loss */
 inline lose()
 {
 #ifndef BREAK_LOSS_LEAVES_THE_GATE
@@ -266,7 +268,7 @@ end:
         :: lost[t] -> lost[t] = 0; st[t] = SLEEP; q!t; in_q[t] = 1; promote()
         :: else -> st[t] = INSIDE
         fi }
-    /* the asker: one script, when nobody has it */
+    /* the requester: one script, when nothing has the lock */
     :: d_step { asker == t && hs == ASK && srv == 0 ->
         srv = OURS; hs = IN; valid = 1; asker = NOBODY;
         sections = 0; unasked = 0;
@@ -342,7 +344,7 @@ active proctype Others()
     byte i;
 end:
     do
-    /* release, whoever sends it: the lock goes to who waits */
+    /* a release, of either process: the lock goes to the waiter */
     :: d_step { hs == GOING ->
         if
         :: srv == OURS -> srv = (waits -> THEIRS : 0); waits = 0
@@ -398,7 +400,7 @@ end:
     od
 }
 
-/* The other process: queues once, and is told of by the script if the holder wants to be. */
+/* The other process queues once. Its script sends a recall if the holder wants one. */
 active proctype Remote()
 {
     d_step { srv == OURS || srv == LEFT ->

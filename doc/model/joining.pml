@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads of one process that read without asking, and what the last one out keeps (K14),
- * against a writer of another process who is to be told of by a message that may be lost
- * (K15), or by an asking. See README.md.
+ * Threads of one process that read without asking, and the hold that the last of them
+ * retains (K14), against a writer of another process. The process learns of the writer by
+ * a message that may be lost (K15), or by a question. See README.md.
  *
- * The process has one hold at a time; its id is a number that goes round. Time is askings:
- * so many sections may begin until the server has answered one.
+ * The process has one hold at a time; its id is a number that goes round. Time is
+ * questions: a bounded number of sections begins until the server has answered one.
  */
 #ifndef T
 #define T 2 /* threads */
@@ -56,7 +56,7 @@ byte rounds = ROUNDS, writes = WRITES, losses = LOSSES, ends = ENDS;
 #define SHARED 2
 #define QUEUED 3
 byte acq, acqwhat, rel, ren, join, joinwhat;
-bool acqw, acqt, renw, rent, joinw; /* a writer waits; the reader will be told */
+bool acqw, acqt, renw, rent, joinw; /* a writer waits; a recall will come */
 byte renid;
 
 /* at the server */
@@ -64,7 +64,8 @@ bool rd, keep, queued; /* reads; is in keepers; waits in rqueue */
 bool wq, wr;
 byte msg, msgid; /* "wanted" */
 
-/* ghosts: the process has been told, or an answer would have; sections since he waits */
+/* ghosts: the process knows of the writer, or an answer would say so; sections since the
+ * writer waits */
 bool knows;
 byte past;
 
@@ -212,7 +213,7 @@ end:
         :: else
         fi }
     :: atomic { msg == 1 && losses > 0 -> losses--; msg = 0 }
-    /* D passes, and then the lease; whoever is inside is told */
+    /* D passes, and then the lease; the threads inside learn of it */
     :: atomic { hs == IN && valid && ends > 0 -> ends--; valid = 0 }
     :: atomic { hs == IN && !valid && joins == 0 ->
         i = 0;
@@ -294,7 +295,7 @@ end:
         :: queued -> queued = 0; rd = 1; acq = DONE; acqwhat = HELD; acqw = 0; acqt = 0
         :: else
         fi }
-    /* is done: who waits to read is let in, and not in keepers yet */
+    /* the writer is done: a waiting reader enters, and is not in `keepers` yet */
     :: atomic { wr && !(queued && acq != 0) -> wr = 0;
         if
         :: queued -> queued = 0; rd = 1; acq = DONE; acqwhat = HELD; acqw = 0; acqt = 0

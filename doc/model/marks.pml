@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mark of a robust mutex that a process keeps while nobody is in it (K11): who dies
- * inside leaves one, however he came in. Requests are on their way for as long as they
- * like, overtake each other and may come twice. See README.md.
+ * The mark of a robust mutex that a process retains while no thread is inside (K11): a
+ * process that dies inside leaves a mark, however its thread came in. Requests are on
+ * their way for any time, overtake each other and may come twice. See README.md.
  */
 #ifndef ENTRIES
 #define ENTRIES 4

@@ -32,7 +32,7 @@
 #define OUT 0
 #define WAIT 1
 #define INSIDE 2
-#define HAPPY 3 /* was told that it is in, and has not looked yet */
+#define HAPPY 3 /* it is inside, and has not looked yet */
 /* what is answered */
 #define HELD 1
 #define SHARED 2
@@ -162,7 +162,7 @@ inline leaves()
     st[t] = OUT; in_[t] = NONE; cheat[t] = 0; told[t] = 0
 }
 
-/* rlk_hold_lose_locked: each thread in it is told */
+/* rlk_hold_lose_locked: each thread inside learns of the loss */
 inline lose(id)
 {
     hs[id] = LOST;

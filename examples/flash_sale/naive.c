@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The locks that one writes oneself, each with the fault that it is known for. They
- * poll, since nothing tells them that the lock is free. */
+/* Locks as people write them by hand, each with the fault that it is known for. They
+ * poll, because nothing tells them that the lock is free. */
 #include "sale.h"
 
 #include <rlock.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Its inline functions do not compile without warnings of conversions. */
+/* The header's inline functions give warnings of conversions. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
@@ -35,7 +35,7 @@ static void fail(const char *what)
     _exit(2);
 }
 
-/* The server that rlock takes, whoever named it. Understands unix:///path and
+/* Connects to the server that rlock uses. Understands unix:///path and
  * redis://host[:port], with nothing behind them. */
 static redisContext *dial(void)
 {
@@ -126,7 +126,7 @@ static const struct till none = {
     .unlock = no_lock,
 };
 
-/* Its run always hangs: the holder dies. So give up sooner. */
+/* This run always hangs, because the holder dies. So give up sooner. */
 static const struct till for_ever = {
     .word = "setnx",
     .title = "SETNX, no expiry",

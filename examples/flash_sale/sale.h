@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The flash sale: what its parts share. A board in shared memory counts; the stock
+/* What the parts of the flash sale share. A board in shared memory counts; the stock
  * itself is a number in a plain file that only a lock protects. */
 #ifndef SALE_H
 #define SALE_H
@@ -12,8 +12,8 @@ enum {
     SALE_BUYERS_PER_ITEM = 5,
     SALE_PROCESSES = 8,
     SALE_THREADS = 4,       /* per process */
-    SALE_PAYMENT_US = 3000, /* a payment takes up to this, */
-    SALE_SLOW_EVERY = 300,  /* but one in so many, while the stock lasts, */
+    SALE_PAYMENT_US = 3000, /* the longest time of a payment, */
+    SALE_SLOW_EVERY = 300,  /* but one in 300, while the stock lasts, */
     SALE_SLOW_MS = 2500,    /* takes this long */
     SALE_NAIVE_EXPIRY_MS = 1000,
     SALE_LEASE_MS = 2000
@@ -24,7 +24,7 @@ struct till {
     const char *word;   /* selects it on the command line */
     const char *title;  /* its row in the table */
     const char *lesson; /* what the row shows */
-    int patience_ms;    /* no buyer served for so long: the run hangs */
+    int patience_ms;    /* without a served buyer for this long, the run hangs */
     void (*open)(void); /* once per process */
     void (*lock)(void);
     void (*unlock)(void);
@@ -35,7 +35,7 @@ extern const struct till till_with_rlock;
 
 struct board {
     _Atomic long arrived;  /* buyers */
-    _Atomic long served;   /* buyers who left, with an item or without */
+    _Atomic long served;   /* buyers that left, with an item or without */
     _Atomic long payments; /* begun */
     _Atomic long sold;
     _Atomic long longest_wait_us;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker process of the sale. Its threads take buyers from the board, and each
- * purchase is a read, a payment and a write: right only if nobody else does the same
- * in between. */
+/* A worker process of the sale. Its threads take buyers from the board. Each purchase is
+ * a read, a payment and a write, which is right only if nobody else does the same in
+ * between. */
 #include "sale.h"
 
 #include <pthread.h>
@@ -24,8 +24,8 @@ void sleep_us(long us)
         continue;
 }
 
-/* The payment's number decides, so that all rows see the same payments: a few take
- * longer than the naive locks live, and in one the whole process dies. */
+/* The payment's number decides what happens, so that all rows see the same payments: a
+ * few take longer than the naive locks live, and in one of them the process dies. */
 static void pay(const struct sale *sale)
 {
     long payment = sale->board->payments++;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Redisson's locks, for bench/peer.c: java Peer kind name clients. Each client is a
-// RedissonClient of its own, with one thread that locks and unlocks; what they need not have
-// each for themselves (Netty's threads, the executor) they share.
+// RedissonClient of its own, with one thread that locks and unlocks. The clients share what they
+// can (Netty's threads, the executor).
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -21,7 +21,7 @@ import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 
 public final class Peer {
-    /** Of pairs on a lock of its own, until the compiler has seen them often enough. */
+    /** A time of pairs on a lock of its own, until the compiler has seen them often enough. */
     private static final long WARM_UP_NS = 4_000_000_000L;
 
     private static final String URL = System.getenv("RLOCK_URL");
@@ -50,7 +50,7 @@ public final class Peer {
             setDaemon(true);
         }
 
-        /** Locks and unlocks until it is late. */
+        /** Locks and unlocks until the end of the round. */
         private void work(String lockName, long until) {
             Lock plain = null;
             RReadWriteLock both = null;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// redsync's mutex, for bench/peer.c: redsync kind name clients. One client; bench starts one of
-// these for each.
+// redsync's mutex, for bench/peer.c: redsync kind name clients. One client; bench starts one
+// process for each.
 package main
 
 import (
@@ -18,10 +18,10 @@ import (
 
 const warmUp = 200 * time.Millisecond
 
-// As often as it takes: it would give up after 32 tries.
+// Tries as often as it takes; by default it gives up after 32 tries.
 const tries = 1 << 30
 
-// Locks and unlocks until it is late; how often.
+// Locks and unlocks until the end of the round. Returns how often.
 func work(lock *redsync.Mutex, until time.Time) int {
 	pairs := 0
 	for time.Now().Before(until) {
