@@ -149,7 +149,7 @@ static void calls_the_library(const rlock_event_t *event, void *arg)
         rc = rlock_mutex_unlock(mutex);
     if (rc == 0)
         rc = rlock_client_getstats(callers_own, &stats);
-    if (rc == 0 && rlock_inspect(callers_own, "nobody's", &info) != ENOENT)
+    if (rc == 0 && rlock_inspect(callers_own, "unused", &info) != ENOENT)
         rc = EPROTO;
     if (rc == 0)
         rc = rlock_client_ping(callers_own);

@@ -391,7 +391,7 @@ START_TEST(lock_works_without_an_intent)
         lock_nth(i);
     ck_assert_uint_eq(look_at_all(), RLK_SLOTS_MAX);
     for (int i = 0; i < RLK_SLOTS_MAX; i++)
-        ck_assert_msg(seen[i], "%d has no slot", i);
+        ck_assert_msg(seen[i], "%d has no intent", i);
     ck_assert_int_eq(state_of(&locks[last - 1]), RLOCK_SAFE);
     ck_assert(test_redis_exists(redis, "many4997"));
     OK(rlock_mutex_unlock(&locks[last - 1])); /* it had no intent */
@@ -711,7 +711,7 @@ static TCase *tcase(Suite *suite, const char *name)
 int main(void)
 {
     Suite *suite = suite_create("intents");
-    TCase *tc = tcase(suite, "slots");
+    TCase *tc = tcase(suite, "intents");
     tcase_add_loop_test(tc, intent_is_written_before_the_acquire_is_sent, 0, ROWS);
     tcase_add_loop_test(tc, intent_stays_until_the_release_is_confirmed, 0, ROWS);
     tcase_add_test(tc, failed_acquire_leaves_no_intent);

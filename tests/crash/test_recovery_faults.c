@@ -590,7 +590,7 @@ int main(void)
     tcase_add_test(tc, process_without_a_waiter_gets_no_event);
     tcase_add_test(tc, polling_in_turn_ends_when_no_waiter_is_left);
     tcase_add_test(tc, long_listings_are_repeated_rarely);
-    tc = scene_tcase(s, "burying", open_scene, close_scene);
+    tc = scene_tcase(s, "recovery", open_scene, close_scene);
     tcase_add_test(tc, another_process_continues_when_the_recovering_one_is_killed);
     tcase_add_test(tc, silent_server_is_asked_when_it_answers_again);
     tcase_add_test(tc, requests_of_a_dead_client_are_refused_as_long_as_they_may_travel);

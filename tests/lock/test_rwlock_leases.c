@@ -72,7 +72,7 @@ static void assert_told(rlock_event_kind_t kind, const pthread_t *threads, int c
         int who = 0;
         while (who < count && !pthread_equal(e->thread, threads[who]))
             who++;
-        ck_assert_msg(who < count && !told[who], "the wrong thread was told");
+        ck_assert_msg(who < count && !told[who], "the wrong thread got the event");
         told[who] = true;
     }
     ck_assert(!event_seen(kind));

@@ -168,13 +168,14 @@ static void judge_others(struct nem_judge *j, const struct nem_entry *burial,
     int64_t end = nem_lease_earliest(j, t);
     nem_judged(j, NEM_RULE_DEAD);
     if (end > left->before + NEM_ROUNDED)
-        NEM_BREAKS(j, NEM_RULE_DEAD, left->lock,
-                   nem_excluded(j, left->lock, left->after, left->before) ||
-                       nem_clock_forward(j, t->granted->after, left->before),
-                   "%s lost it between %.3f and %.3f ms, when %s was buried; its lease "
-                   "ended at %.3f ms",
-                   left->id, nem_ms(j, left->after), nem_ms(j, left->before), burial->id,
-                   nem_ms(j, end));
+        NEM_BREAKS(
+            j, NEM_RULE_DEAD, left->lock,
+            nem_excluded(j, left->lock, left->after, left->before) ||
+                nem_clock_forward(j, t->granted->after, left->before),
+            "%s lost it between %.3f and %.3f ms, when %s was recovered; its lease "
+            "ended at %.3f ms",
+            left->id, nem_ms(j, left->after), nem_ms(j, left->before), burial->id,
+            nem_ms(j, end));
 }
 
 /* A process lives also while it is stopped, has a child, or retains what it does not
@@ -186,11 +187,12 @@ static void judge_dead(struct nem_judge *j, const struct nem_entry *burial)
         return;
     nem_judged(j, NEM_RULE_DEAD);
     if (life->dying > burial->before)
-        nem_violation(j, NEM_RULE_DEAD, burial->lock,
-                      "process %u (life %u, %s) was buried between %.3f and %.3f ms, and "
-                      "lived",
-                      life->process, life->life, burial->id, nem_ms(j, burial->after),
-                      nem_ms(j, burial->before));
+        nem_violation(
+            j, NEM_RULE_DEAD, burial->lock,
+            "process %u (life %u, %s) was recovered between %.3f and %.3f ms, and "
+            "lived",
+            life->process, life->life, burial->id, nem_ms(j, burial->after),
+            nem_ms(j, burial->before));
 }
 
 /* ---- rule soon */

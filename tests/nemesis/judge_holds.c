@@ -321,7 +321,7 @@ static void judge_untrue(struct nem_judge *j, const struct nem_life *life,
         if (!used[i] && !is_true(j, life, event))
             nem_violation(j, NEM_RULE_LOSS, event->lock,
                           "%u.%u (life %u): an event at %.3f ms tells a loss that is "
-                          "none, or was told",
+                          "none, or is known already",
                           event->process, event->levels, event->life,
                           nem_ms(j, event->at));
     }

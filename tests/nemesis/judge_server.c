@@ -225,9 +225,9 @@ static void judge_strangers(struct nem_judge *j)
         nem_judged(j, NEM_RULE_OWNER);
         if (!nem_life_of(j, entry->id))
             nem_violation(j, NEM_RULE_OWNER, entry->lock,
-                          "%s %s between %.3f and %.3f ms, and is nobody's id", entry->id,
-                          queued ? "queued" : "got it", nem_ms(j, entry->after),
-                          nem_ms(j, entry->before));
+                          "%s %s between %.3f and %.3f ms, and is the id of no process",
+                          entry->id, queued ? "queued" : "got it",
+                          nem_ms(j, entry->after), nem_ms(j, entry->before));
     }
 }
 

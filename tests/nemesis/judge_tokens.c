@@ -219,7 +219,7 @@ void nem_judge_tokens(struct nem_judge *j)
         nem_judged(j, NEM_RULE_TOKENS);
         if (!server_says(j, op))
             nem_violation(j, NEM_RULE_TOKENS, op->lock,
-                          "%s: was told %" PRIu64 " at %.3f ms, which the server did not "
+                          "%s: got %" PRIu64 " at %.3f ms, which the server did not "
                           "give to %s",
                           nem_who(op), op->token, nem_ms(j, op->at), op->id);
     }

@@ -266,13 +266,13 @@ static unsigned long judge(const char *dir, struct nem_round *round, unsigned lo
     count_faults(round);
     add_verdict(&verdict);
     unsigned long bad = total(verdict.violations);
-    printf(
-        "round %lu: %lu operations, %lu successes, %lu hand-overs, %lu losses, %lu "
-        "burials, %zu faults, %lu excused, %lu violations; cpu %.2f s, stalled %u %%%s\n",
-        number, verdict.operations, verdict.successes, verdict.handovers, verdict.losses,
-        verdict.burials, round->fault_count, total(verdict.excused), bad,
-        (double)round->cpu_ns / NS_PER_S, verdict.stalled_percent,
-        verdict.inconclusive ? ": INCONCLUSIVE, this machine stood still" : "");
+    printf("round %lu: %lu operations, %lu successes, %lu hand-overs, %lu losses, %lu "
+           "recoveries, %zu faults, %lu excused, %lu violations; cpu %.2f s, stalled %u "
+           "%%%s\n",
+           number, verdict.operations, verdict.successes, verdict.handovers,
+           verdict.losses, verdict.burials, round->fault_count, total(verdict.excused),
+           bad, (double)round->cpu_ns / NS_PER_S, verdict.stalled_percent,
+           verdict.inconclusive ? ": INCONCLUSIVE, this machine stood still" : "");
     keep_looks(round);
     fflush(stdout);
     nem_files_free(&files);
@@ -322,10 +322,11 @@ static void one_round(unsigned long number)
 
 static void print_sum(void)
 {
-    printf("operations %lu, successes %lu, hand-overs %lu, losses told %lu, burials %lu\n"
-           "faults:",
-           run.sum.operations, run.sum.successes, run.sum.handovers, run.sum.losses,
-           run.sum.burials);
+    printf(
+        "operations %lu, successes %lu, hand-overs %lu, losses told %lu, recoveries %lu\n"
+        "faults:",
+        run.sum.operations, run.sum.successes, run.sum.handovers, run.sum.losses,
+        run.sum.burials);
     for (int i = 0; i < NEM_KINDS; i++)
         if (run.faults_by_kind[i] > 0)
             printf(" %s %lu", nem_kind_name((enum nem_kind)i), run.faults_by_kind[i]);

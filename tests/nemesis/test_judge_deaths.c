@@ -293,7 +293,7 @@ START_TEST(no_live_process_is_recovered)
     held_and_wanted(MUTEX, A, B);
     buried_at(KILLED, MUTEX, A, B);
     BREAKS(NEM_RULE_DEAD, 1);
-    ck_assert_ptr_nonnull(strstr(forged_text(), "process 1 (life 1, p1) was buried"));
+    ck_assert_ptr_nonnull(strstr(forged_text(), "process 1 (life 1, p1) was recovered"));
 }
 END_TEST
 

@@ -193,7 +193,7 @@ long member_tell(struct member *p, const char *format, ...)
     if (!test_program_write(&p->program, line) ||
         !test_program_read(&p->program, answer, sizeof(answer), GATHER_SOON_MS) ||
         strncmp(answer, "ok", 2) != 0)
-        test_die("a process of the crowd was told \"%s\" and said \"%s\"", line, answer);
+        test_die("a process of the crowd got \"%s\" and said \"%s\"", line, answer);
     return strtol(answer + 2, NULL, 10);
 }
 
