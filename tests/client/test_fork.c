@@ -28,7 +28,7 @@ static void set_up(void)
 {
     char parameters[64];
     fixture_open();
-    snprintf(parameters, sizeof(parameters), "?lease=%ld", test_ms(300));
+    snprintf(parameters, sizeof(parameters), "?lease=%ld", test_ms(600));
     reopen_with(parameters);
     m = mutex_of(client, "n");
     own = mutex_of(client, "own");

@@ -235,7 +235,7 @@ START_TEST(failed_acquire_leaves_no_intent)
     INSIDE(-1);
     EXPECT(lock_for_a_moment(&m), ETIMEDOUT);
     ck_assert(livefile_view_wait(&file, "n", -1)); /* the cancel may have been late */
-    struct timespec at = test_in_ms(CLOCK_REALTIME, test_ms(20));
+    struct timespec at = test_in_ms(CLOCK_REALTIME, test_ms(100));
     EXPECT(rlock_waitfree(client, "n", &at), ETIMEDOUT);
     ck_assert_uint_eq(livefile_view_used(&file), 0);
     OK(rlock_mutex_unlock(&theirs));

@@ -235,8 +235,8 @@ END_TEST
 
 static void check_takeover(long ttl)
 {
-    scene_hold_by_hand("N", ttl);
     int64_t begin = test_now_ms();
+    scene_hold_by_hand("N", ttl);
     scene_says(&w[0], "ok", "async t lock m");
     ck_assert(scene_worker_got(&w[0], SCENE_SOON_MS));
     int64_t took = test_now_ms() - begin;
