@@ -53,7 +53,7 @@ build() {
 
 # A machine that has other work as well, for instance a second run of this, gets no more of it
 # than it can do: leases that nobody has the time to renew prove nothing.
-load=$((6 * cores))
+load=$((10 * cores))
 
 # suite part level scale jobs [make argument...]: runs the part's tests, in $work/PART.
 suite() {
