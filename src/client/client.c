@@ -214,6 +214,7 @@ int rlk_client_start(struct rlock_client *client, bool is_default)
             return 0;
         rlk_registry_part_from_threads(reg);
         rlk_watchdog_leave(client);
+        rlk_peer_watch_end(client);
     }
     rlk_livefile_leave(client, true);
     rlk_livefile_free(client);
@@ -263,6 +264,9 @@ void rlk_client_shut(struct rlock_client *client)
     rlk_sync_mutex_unlock(&reg->mu);
     rlk_livefile_leave(client, settled);
     rlk_livefile_end(client);
+    /* On a busy machine the kernel may need half a second for this, and the process may
+     * be killed meanwhile: its file is gone by now. */
+    rlk_peer_watch_end(client);
     /* From here on, abandoned releases stay in the live file for recovery. */
     rlk_sync_mutex_lock(&reg->mu);
     rlk_registry_shut_locked(reg);

@@ -66,7 +66,6 @@ int rlk_watchdog_join(struct rlock_client *client)
 void rlk_watchdog_leave(struct rlock_client *client)
 {
     rlk_loop_leave(&loop, &client->watch.member);
-    rlk_peer_watch_end(client);
 }
 
 void rlk_watchdog_forget(void)

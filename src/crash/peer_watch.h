@@ -76,8 +76,8 @@ void rlk_peer_watch_answered(struct rlock_client *client, struct rlk_op *op,
 void rlk_peer_watch_left(struct rlock_client *client, const char *uuid, int64_t now);
 /* The client leaves the watchdog. Unfinished recoveries are left to other processes. */
 void rlk_peer_watch_stop(struct rlock_client *client);
-/* Call after rlk_peer_watch_stop, in the thread that closes the client: closes the
- * descriptor. */
+/* Call after rlk_peer_watch_stop and after the live file has gone, in the thread that
+ * closes the client: closes the descriptor, which may take the kernel long. */
 void rlk_peer_watch_end(struct rlock_client *client);
 
 #endif

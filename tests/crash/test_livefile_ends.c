@@ -57,8 +57,31 @@ int openat(int at, const char *path, int flags, ...)
     return (int)syscall(SYS_openat, at, path, flags, mode);
 }
 
+/* The kernel may need long to close an inotify descriptor. */
+static const char *seen_at_close; /* of a client's live file */
+static bool was_there, was_closed;
+
+static bool is_inotify(int fd)
+{
+    char link[64], path[32];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    ssize_t len = readlink(path, link, sizeof(link) - 1);
+    link[len > 0 ? len : 0] = '\0';
+    return strstr(link, "inotify") != NULL;
+}
+
+int close(int fd)
+{
+    if (seen_at_close && is_inotify(fd)) {
+        was_closed = true;
+        was_there = livefile_view_exists(dir, seen_at_close);
+    }
+    return (int)syscall(SYS_close, fd);
+}
+
 static void set_up(void)
 {
+    seen_at_close = NULL;
     old_kernel = forgets_locks = false;
     dir = test_rundir_own();
     file.fd = -1;
@@ -445,6 +468,23 @@ START_TEST(closing_the_client_closes_its_inotify)
 }
 END_TEST
 
+/* rule: G15 */
+START_TEST(live_file_goes_before_a_close_that_may_take_long)
+{
+    char uuid[sizeof(client->uuid)];
+    close_client(client);
+    client = open_always();
+    ck_assert(wait_inotify(1));
+    memcpy(uuid, client->uuid, sizeof(uuid));
+    ck_assert(livefile_view_exists(dir, uuid));
+    seen_at_close = uuid;
+    close_client(client);
+    client = NULL;
+    seen_at_close = NULL;
+    ck_assert(was_closed && !was_there);
+}
+END_TEST
+
 /* Most waits are for a holder that lives. */
 START_TEST(a_short_wait_begins_nothing)
 {
@@ -498,6 +538,7 @@ int main(void)
     tcase_add_loop_test(tc, forked_child_has_a_live_file_of_its_own, 0, 2);
     tc = tcase(suite, "wakes");
     tcase_add_test(tc, inotify_exists_while_a_thread_waits_and_shortly_after);
+    tcase_add_test(tc, live_file_goes_before_a_close_that_may_take_long);
     tcase_add_test(tc, closing_the_client_closes_its_inotify);
     tcase_add_test(tc, deaths_of_others_wake_only_waiting_processes);
     tcase_add_test(tc, standing_watch_is_woken);
