@@ -16,6 +16,8 @@ enum { COMMAND_MAX = 2048, PATHS = 8, PATH_SIZE = 128 };
 static char dir[64];
 static pid_t maker;
 
+/* Runs a shell command in the directory; the test program ends if that fails. */
+static void run(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void run(const char *format, ...)
 {
     char command[COMMAND_MAX], whole[COMMAND_MAX + 128];
