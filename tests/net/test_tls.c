@@ -167,7 +167,7 @@ END_TEST
 static int run_resume(void *arg)
 {
     (void)arg;
-    test_pause_ms(100);
+    test_pause_ms(test_ms(100));
     test_server_resume(&server);
     return 0;
 }
@@ -211,13 +211,15 @@ START_TEST(handshake_that_stops_ends_at_the_deadline)
 {
     static const enum between_way ways[] = { BETWEEN_STOPS, BETWEEN_SILENT };
     rlock_client_t *c = NULL;
+    char parameters[32];
+
+    snprintf(parameters, sizeof(parameters), "commandtimeout=%ld", test_ms(300));
     between = between_start(ways[_i]);
-    OK(rlock_client_open(
-        &c, tls_url("localhost", between_port(between), "commandtimeout=300"), NULL));
+    OK(tls_open(&c, tls_url("localhost", between_port(between), parameters)));
     int64_t start = test_now_ms();
     EXPECT(rlock_client_ping(c), ENOTCONN);
     ck_assert_ptr_nonnull(strstr(rlock_errmsg(), "the TLS handshake in time"));
-    ck_assert_int_ge(test_now_ms() - start, 250);
+    ck_assert_int_ge(test_now_ms() - start, test_ms(250));
     ck_assert_int_le(test_now_ms() - start, test_ms(2000));
     OK(rlock_client_close(c));
 }
@@ -347,7 +349,7 @@ START_TEST(certificates_that_were_renewed_are_used_by_the_next_connection)
     redis = test_redis_connect(server.path);
     snprintf(parameters, sizeof(parameters), "certfile=%s&keyfile=%s",
              test_authority_path("mine.crt"), test_authority_path("mine.key"));
-    OK(rlock_client_open(&c, tls_url("localhost", tls_port, parameters), NULL));
+    OK(tls_open(&c, tls_url("localhost", tls_port, parameters)));
     EXPECT(rlock_client_ping(c), EACCES);
     test_authority_issue("ca", "mine", 30, "");
     OK(rlock_client_ping(c));

@@ -64,10 +64,10 @@ START_TEST(ten_lines_make_an_authority_a_server_and_a_client)
     tls_restart(args);
     snprintf(parameters, sizeof(parameters), "certfile=%s&keyfile=%s",
              test_authority_path("client.crt"), test_authority_path("client.key"));
-    OK(rlock_client_open(&c, tls_url("localhost", tls_port, parameters), NULL));
+    OK(tls_open(&c, tls_url("localhost", tls_port, parameters)));
     OK(rlock_client_ping(c));
     OK(rlock_client_close(c));
-    OK(rlock_client_open(&c, tls_url("127.0.0.1", tls_port, ""), NULL));
+    OK(tls_open(&c, tls_url("127.0.0.1", tls_port, "")));
     EXPECT(rlock_client_ping(c), EACCES);
     OK(rlock_client_close(c));
 }
@@ -165,7 +165,7 @@ START_TEST(stunnel_in_front_of_a_server_without_TLS_is_a_server_with_TLS)
              test_authority_path(""));
     test_program_start(&tunnel, (const char *const[]){ "/bin/sh", "-c", command, NULL },
                        NULL);
-    OK(rlock_client_open(&c, tls_url("localhost", front, ""), NULL));
+    OK(tls_open(&c, tls_url("localhost", front, "")));
     ck_assert(test_wait_until(answers, c, SOON_MS));
     rlock_mutex_t m = mutex_of(c, "n"), theirs = mutex_of(client, "n");
     struct task waiting;

@@ -32,7 +32,8 @@ static void set_up(void)
 }
 
 /* What the server is started with beside the port, "@" stands for the directory of
- * certificates; what the client's URL has ("%p": the port); what comes of it. */
+ * certificates; what the client's URL has ("%p": the port, "%t": 300 ms, scaled); what
+ * comes of it. */
 struct setup {
     const char *args[ARGS];
     const char *url;
@@ -95,7 +96,7 @@ static const struct setup setups[] = {
       ENOTCONN,
       { "before it sent anything (if it speaks TLS, its URL begins with rediss://)" } },
     { { NULL },
-      "rediss://localhost:%q?cafile=@ca.crt&commandtimeout=300",
+      "rediss://localhost:%q?cafile=@ca.crt&commandtimeout=%t",
       ENOTCONN,
       { "did not reply to the TLS handshake", "without TLS begins with redis://" } },
     { { NULL },
@@ -103,7 +104,7 @@ static const struct setup setups[] = {
       EPROTO,
       { "does not speak TLS (\"-DENIED this is somebody else\")" } },
     { { NULL },
-      "rediss://localhost:%u?cafile=@ca.crt&commandtimeout=300",
+      "rediss://localhost:%u?cafile=@ca.crt&commandtimeout=%t",
       ENOTCONN,
       { "cannot connect to localhost", "refused" } },
     { { NULL },
@@ -152,11 +153,12 @@ static void fill_in(char *out, size_t size, const char *text, struct between *be
         } else if (*text == '@' && strncmp(text, "@nowhere", 8) == 0) {
             len += (size_t)snprintf(out + len, size - len, "%s", test_authority_path(""));
         } else if (*text == '%') {
-            unsigned port = *++text == 'p' ? tls_port
-                            : *text == 'q' ? server.port
-                            : *text == 'b' ? between_port(between)
-                                           : 1;
-            len += (size_t)snprintf(out + len, size - len, "%u", port);
+            long number = *++text == 'p' ? tls_port
+                          : *text == 'q' ? server.port
+                          : *text == 'b' ? between_port(between)
+                          : *text == 't' ? test_ms(300)
+                                         : 1;
+            len += (size_t)snprintf(out + len, size - len, "%ld", number);
         } else {
             out[len++] = *text;
         }
@@ -185,7 +187,7 @@ START_TEST(alert_to_who_comes_without_TLS_is_EPROTO_and_names_the_URL)
     char url[64];
 
     snprintf(url, sizeof(url), "redis://localhost:%u", (unsigned)between_port(between));
-    OK(rlock_client_open(&c, url, NULL));
+    OK(tls_open(&c, url));
     EXPECT(rlock_client_ping(c), EPROTO);
     ck_assert_ptr_nonnull(
         strstr(rlock_errmsg(), "speaks TLS: its URL begins with rediss://"));
@@ -210,7 +212,7 @@ START_TEST(wrong_setup_has_its_code_and_names_its_cause)
     ck_assert_int_eq(system(command), 0);
     start_server(setup);
     fill_in(url, sizeof(url), setup->url, between);
-    int rc = rlock_client_open(&c, url, NULL);
+    int rc = tls_open(&c, url);
     if (rc == 0)
         rc = rlock_client_ping(c);
     for (int i = 0; i < 3 && setup->text[i]; i++)
@@ -243,7 +245,7 @@ START_TEST(right_setup_works)
     ck_assert_int_eq(system(command), 0);
     start_server(&(const struct setup){ .args = { NULL } });
     fill_in(url, sizeof(url), good[_i], NULL);
-    OK(rlock_client_open(&c, url, NULL));
+    OK(tls_open(&c, url));
     OK(rlock_client_ping(c));
     OK(rlock_client_close(c));
 }
@@ -258,12 +260,12 @@ START_TEST(verify_ca_takes_any_name_and_no_other_authority)
                                                   "--tls-key-file", "@elsewhere.key" } });
     static const char *const hosts[] = { "localhost", "127.0.0.1" };
     for (int i = 0; i < 2; i++) {
-        OK(rlock_client_open(&c, tls_url(hosts[i], tls_port, "verify=ca"), NULL));
+        OK(tls_open(&c, tls_url(hosts[i], tls_port, "verify=ca")));
         OK(rlock_client_ping(c));
         OK(rlock_client_close(c));
     }
     fill_in(url, sizeof(url), "rediss://localhost:%p?cafile=@other.crt&verify=ca", NULL);
-    OK(rlock_client_open(&c, url, NULL));
+    OK(tls_open(&c, url));
     EXPECT(rlock_client_ping(c), EACCES);
     OK(rlock_client_close(c));
 }
@@ -278,6 +280,8 @@ START_TEST(attributes_say_the_same_and_the_URL_wins)
 
     start_server(&(const struct setup){ .args = { "--tls-auth-clients", "yes" } });
     OK(rlock_clientattr_init(&attr));
+    OK(rlock_clientattr_setcommandtimeout(&attr, test_ms(3000)));
+    OK(rlock_clientattr_setconnecttimeout(&attr, test_ms(3000)));
     OK(rlock_clientattr_setcafile(&attr, test_authority_path("ca.crt")));
     OK(rlock_clientattr_setcertfile(&attr, test_authority_path("client.crt")));
     OK(rlock_clientattr_setkeyfile(&attr, test_authority_path("client.key")));

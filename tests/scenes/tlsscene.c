@@ -78,6 +78,20 @@ const char *tls_url(const char *host, uint16_t port, const char *parameters)
     return url;
 }
 
+int tls_open(rlock_client_t **ret_client, const char *url)
+{
+    rlock_clientattr_t attr;
+    long command_ms, connect_ms;
+
+    OK(rlock_clientattr_init(&attr));
+    OK(rlock_clientattr_getcommandtimeout(&attr, &command_ms));
+    OK(rlock_clientattr_getconnecttimeout(&attr, &connect_ms));
+    OK(rlock_clientattr_setcommandtimeout(&attr, test_ms(command_ms)));
+    OK(rlock_clientattr_setconnecttimeout(&attr, test_ms(connect_ms)));
+    /* the attributes are not destroyed: that call would replace the message */
+    return rlock_client_open(ret_client, url, &attr);
+}
+
 rlock_client_t *tls_client(const char *parameters)
 {
     return open_at(tls_url("localhost", tls_port, parameters), "");

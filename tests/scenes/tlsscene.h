@@ -28,6 +28,8 @@ void tls_restart(const char *const more[]);
 
 /* rediss://HOST:PORT?cafile=...&... ; one of a few buffers in turn. */
 const char *tls_url(const char *host, uint16_t port, const char *parameters);
+/* As rlock_client_open without attributes, but the initial timeouts are scaled. */
+int tls_open(rlock_client_t **ret_client, const char *url);
 /* A client there, with its mailbox subscribed. */
 rlock_client_t *tls_client(const char *parameters);
 
