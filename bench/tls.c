@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What TLS costs: tls ROUNDS PAIRS HOST PORT CAFILE, with the same server's plain port in
- * $RLOCK_URL (bench/tls_run starts one). In each round, one after the other: pairs of the
- * library over TLS, the same commands by hiredis's codec and OpenSSL with nothing else,
- * and pairs of the library over plain TCP. Then the server's CPU for a connection, whole
- * and resumed. Prints medians and ratios.
+ * Measures the cost of TLS: tls ROUNDS PAIRS HOST PORT CAFILE, with the same server's
+ * plain port in $RLOCK_URL (bench/tls_run starts a server). In each round, one after the
+ * other: pairs of the library over TLS, the same commands with only hiredis's codec and
+ * OpenSSL, and pairs of the library over plain TCP. Then the server's CPU time for a
+ * connection with a full and with a resumed handshake. Prints medians and ratios.
  */
 #include "bench.h"
 #include "scripts.h"

@@ -287,7 +287,7 @@ static void note_server(const rlock_client_t *client, bool by_option)
     named_by_option = by_option;
 }
 
-/* Options for TLS with a URL without TLS are an error: their user expects TLS. */
+/* Options for TLS beside a URL without TLS are an error, because the user expects TLS. */
 static void check_tls(const struct cli_command *command, const struct cli_server *server)
 {
     bool is_tls = strncasecmp(named.url, "rediss:", 7) == 0 ||

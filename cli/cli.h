@@ -31,7 +31,7 @@ enum {
     CLI_OPT_URL = 0x100,
     CLI_OPT_USER,
     CLI_OPT_PASSWORD_FILE,
-    CLI_OPT_TLS, /* the first of those of TLS, in the order of cli_tls_options */
+    CLI_OPT_TLS, /* the first option for TLS; in the order of set_tls in cli.c */
     CLI_OPT_TLS_LAST = CLI_OPT_TLS + 5,
     CLI_OPT_OWN, /* a command's own long options begin here */
 };

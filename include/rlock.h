@@ -402,8 +402,8 @@ typedef struct rlock_stats {
  *
  *   EINVAL   malformed URL, unknown scheme or parameter, value out of range; or the
  *            file, or the password file that it names, is wrong or unreadable (such a
- *            file is never passed over). The message names the file and its line.
- *            Or a file for TLS cannot be read or used: the message names its path
+ *            file is never passed over). The message names the file and its line; or
+ *            a file for TLS cannot be read or used: the message names its path
  *   ENOTSUP  rediss://, and the library was built without TLS
  *   ENOMEM, EAGAIN (see the top of this file), EMFILE, ENFILE
  * On failure *ret_client is untouched. Blocks: no network; reads those files.
@@ -514,24 +514,26 @@ int rlock_clientattr_setcredentials(rlock_clientattr_t *attr, const char *user,
 /* NULL: none */
 int rlock_clientattr_seteventcallback(rlock_clientattr_t *attr, rlock_event_fn fn,
                                       void *arg);
-/* For rediss:// and valkeys://, of no effect for other URLs, whose parameters of the same
- * names win. Texts are copied, "" takes one away; all of them have 1,500 bytes together.
+/* For URLs with rediss:// and valkeys://; no effect with other URLs. The URL's parameters
+ * of the same names override these attributes. Texts are copied; "" unsets one; together
+ * they have at most 1,500 bytes.
  *
- * cafile    authorities whose certificates a server may have (PEM, one or more)
- * cadir     the same, a directory as openssl-rehash(1) makes it
- *           neither: those of the system
- * certfile  the client's own certificate, for servers that want one (PEM; the
+ * cafile    file of the authorities that may have issued the server's certificate (PEM,
+ *           one or more)
+ * cadir     the same, a directory as openssl-rehash(1) makes it; if neither is set, those
+ *           of the system
+ * certfile  the client's own certificate, for servers that require one (PEM; the
  *           certificates between it and its authority may follow)
- * keyfile   its key (PEM, without a passphrase); unset: it is in certfile
- * tlsname   the name or the address that the server's certificate has to be for; unset:
+ * keyfile   its key (PEM, without a passphrase); if unset, it is in certfile
+ * tlsname   the name or the address that the server's certificate must be for; if unset,
  *           the URL's host
- * verify    RLOCK_VERIFY_FULL (the initial one): the certificate comes from an authority
- *           and is for that name. RLOCK_VERIFY_CA: the first alone. There is no way to
- *           look at neither.
+ * verify    RLOCK_VERIFY_FULL (the initial value): the certificate must be issued by such
+ *           an authority, and be for that name. RLOCK_VERIFY_CA: the authority alone is
+ *           checked. No value switches both checks off.
  *
- * Files are read by rlock_client_open; where one has changed, again before the next
- * connection. EINVAL: not initialized, NULL, another value of verify; ENAMETOOLONG;
- * ENOTSUP: built without TLS. Blocks: no. Threads: one at a time for each object. */
+ * rlock_client_open reads the files. If a file has changed, the next connection reads it
+ * again. EINVAL: not initialized, NULL, another value of verify; ENAMETOOLONG; ENOTSUP:
+ * built without TLS. Blocks: no. Threads: one at a time for each object. */
 int rlock_clientattr_setcafile(rlock_clientattr_t *attr, const char *path);
 int rlock_clientattr_setcadir(rlock_clientattr_t *attr, const char *path);
 int rlock_clientattr_setcertfile(rlock_clientattr_t *attr, const char *path);

@@ -8,7 +8,8 @@
 
 enum { DAY_S = 86400, SOON_DAYS = 14 };
 
-/* Looks at a connection of the pool. False: there is none; another check reports why. */
+/* Gets the facts from a connection of the pool. False: there is none; another check
+ * reports why. */
 static bool look(struct rlk_diagnosis *d, struct rlk_tls_facts *ret_facts)
 {
     struct rlk_conn *conn;

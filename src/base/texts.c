@@ -9,7 +9,7 @@ static const char *behind(const char *entry)
     return entry + strlen(entry) + 1;
 }
 
-/* The entry with the tag, or the end. */
+/* Returns the entry with the tag, or the end of the area's texts. */
 static const char *find(const char *area, unsigned char tag)
 {
     const char *entry = area;

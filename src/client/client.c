@@ -173,7 +173,7 @@ static int make_tls(struct rlock_client *client)
     return rlk_tls_store_create(&target->tls_store, target);
 }
 
-/* No connection is left. */
+/* Called when no connection is left. */
 static void end_tls(struct rlock_client *client)
 {
     rlk_tls_store_free(client->config.target.tls_store);

@@ -120,8 +120,8 @@ static inline void rlk_client_answered(struct rlock_client *client, int64_t sent
 #define RLK_CLIENT_OF(reg) RLK_CONTAINER_OF(reg, struct rlock_client, registry)
 
 /* Whether the client cannot reach its server any more, because exit() has ended the use
- * of OpenSSL. The two threads skip it then, because the program gets no events at its
- * end. */
+ * of OpenSSL. Then the two threads skip the client, so that the program gets no events
+ * while it exits. */
 static inline bool rlk_client_is_over(const struct rlock_client *client)
 {
     return client->config.target.tls_store && rlk_tls_ended();

@@ -72,7 +72,7 @@ static bool is_over_tls(const struct rlk_holder *holder)
     return RLK_CLIENT_OF(holder->hold->lock->registry)->config.target.tls_store != NULL;
 }
 
-/* Those at servers that are reached by TLS. */
+/* Gives up the thread's holds at servers that are reached by TLS. */
 static void give_up_tls_holders(struct rlk_thread *thread)
 {
     struct rlk_list *l, *next;
@@ -108,8 +108,8 @@ static void end_client(struct rlock_client *client, int64_t end)
     rlk_livefile_leave(client, settled);
 }
 
-/* Those with TLS, or those without. (With TLS they have ended before, unless exit() was
- * called where none of this is done.) */
+/* Ends the clients with TLS, or those without. (The destructor below ends only those
+ * without: rlk_client_exit_tls has ended the others before.) */
 static void end_clients(bool with_tls)
 {
     struct rlock_client *client;
@@ -146,9 +146,9 @@ __attribute__((destructor)) static void process_ends(void)
 }
 
 /* rule: P5 */
-/* The same for clients that need OpenSSL, which has ended when the destructor above runs.
- * The program's own handlers that run behind this one find the thread's locks of these
- * clients released. */
+/* The same for clients that use OpenSSL, because OpenSSL has ended before the destructor
+ * above runs. The program's own handlers that run after this one find the thread's locks
+ * of these clients released. */
 void rlk_client_exit_tls(void)
 {
     struct rlk_thread *thread = rlk_thread_mine();

@@ -44,7 +44,7 @@ static bool draining; /* one thread waits for them */
 static void prepare_fork(void)
 {
     rlk_sync_mutex_lock(&mu);
-    rlk_tls_hold(); /* first: who is inside OpenSSL may open a file */
+    rlk_tls_hold(); /* first, because a thread inside OpenSSL may open a file */
     rlk_fd_hold();
     rlk_log_hold();
 }

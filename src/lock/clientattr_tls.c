@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The attributes of a client that are about TLS: texts in the object's area. Thread: any.
- */
+/* A client's attributes for TLS: texts in the attribute object. Thread: any. */
 #include "lock/attr.h"
 #include "lock/call.h"
 

@@ -133,9 +133,9 @@ enum key {
     KEY_URL,
     KEY_USER,
     KEY_PASSWORDFILE,
-    KEY_TLSNAME, /* from here on: of TLS */
+    KEY_TLSNAME, /* this and the following: for TLS */
     KEY_VERIFY,
-    KEY_CAFILE, /* and from here on: paths */
+    KEY_CAFILE, /* this and the following: paths */
     KEY_CADIR,
     KEY_CERTFILE,
     KEY_KEYFILE,

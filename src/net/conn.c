@@ -360,7 +360,7 @@ static bool is_silent(struct rlk_conn *conn)
     if (rlk_conn_unsent(conn) > 0 || rlk_conn_unparsed(conn) > 0)
         return false;
     /* rule: P3 */
-    /* A session ticket is no reason to close it. */
+    /* A session ticket is no reason to close the connection. */
     if (conn->tls)
         return input_tls(conn, MSG_DONTWAIT) == RLK_INPUT_NONE;
     return recv(conn->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&

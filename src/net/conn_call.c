@@ -93,13 +93,14 @@ ssize_t rlk_conn_send(struct rlk_conn *conn, const char *bytes, size_t len)
     return -1;
 }
 
-/* Whether some of a request was sent: the kernel took bytes, or TLS has some to send. */
+/* Whether the kernel has a part of a request: it took bytes, or a part of their
+ * ciphertext. */
 static bool is_begun(const struct rlk_conn *conn, ssize_t taken)
 {
     return taken > 0 || (conn->tls && rlk_tls_begun(conn->tls));
 }
 
-/* The same as rlk_conn_send, for a request. */
+/* Like rlk_conn_send, for a request. */
 static ssize_t send_request(struct rlk_conn *conn, const char *bytes, size_t len)
 {
     ssize_t n = rlk_conn_send(conn, bytes, len);

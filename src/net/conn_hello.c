@@ -278,8 +278,9 @@ static bool send_bytes(struct rlk_conn *conn, struct rlk_conn_hello *h)
 }
 
 /* rule: P6 */
-/* The connection has ended. With TLS 1.3 the server checks the client's certificate only
- * now. A server that expects TLS sends nothing to a client without it. */
+/* What the end of the connection means. With TLS 1.3 the server checks the client's
+ * certificate only after the client has ended its part of the handshake. A server that
+ * expects TLS closes the connection of a client without TLS, and sends nothing. */
 static enum rlk_conn_hello_result ended(struct rlk_conn *conn,
                                         const struct rlk_conn_hello *h,
                                         const struct rlk_target *target)

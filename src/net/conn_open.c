@@ -38,8 +38,8 @@ enum phase {
     PHASE_NEXT,    /* take the next address */
     PHASE_RETRY,   /* full backlog: try the same address again at retry_at */
     PHASE_CONNECT, /* under way */
-    PHASE_TLS,     /* its handshake, before ours */
-    PHASE_SHAKE
+    PHASE_TLS,     /* the handshake of TLS */
+    PHASE_SHAKE    /* that of Redis: conn_hello.c */
 };
 
 struct address {
@@ -346,7 +346,7 @@ static bool phase_tls(struct rlk_conn *conn)
     case RLK_TLS_NO_MEMORY:
     default:
         if (rlk_tls_ended())
-            rlk_conn_explain(conn, "the process ends");
+            rlk_conn_explain(conn, "the process is exiting");
         give_up(conn, RLK_FAIL_LOCAL, rlk_tls_ended() ? ENOTCONN : ENOMEM);
         return false;
     }
@@ -409,7 +409,7 @@ static void explain_time_out(struct rlk_conn *conn)
         break;
     case PHASE_TLS:
         /* A server without TLS takes the first message of TLS for the beginning of a
-         * line, and waits for the end of that line. */
+         * line, and waits for the end of the line. */
         rlk_conn_explain(conn,
                          "%s%s accepted the connection, but %s: the URL of a server "
                          "without TLS begins with redis://",

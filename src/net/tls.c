@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One connection's TLS. OpenSSL reads and writes through a BIO whose two ends are memory:
- * what one recv brought, and a buffer for one send. Each call that brings something in
- * goes on until OpenSSL wants more than is there, so nothing that poll does not know of
- * stays in it between two calls. Renegotiation is refused, and both sides' buffers are
- * memory, so a write never waits for a read, nor a read for a write.
+ * the bytes of one recv, and a buffer for one send. Each call that receives goes on until
+ * OpenSSL wants more bytes than came. So between two calls OpenSSL holds no input that
+ * poll does not see. A write never waits for a read, nor a read for a write, because both
+ * ends are memory and renegotiation is refused.
  */
 #include "net/conn.h" /* RLK_UNINITIALIZED */
 #include "net/tls_impl.h"
@@ -20,13 +20,13 @@ enum {
     BATCH_MAX = 64 << 10, /* plaintext that is encrypted at a time */
     RECORD_ALERT = 21,    /* RFC 8446, 5.1: the first byte of a record */
     RECORD_HANDSHAKE = 22,
-    SHOWN_LEN = 40 /* of an answer that is no TLS */
+    SHOWN_LEN = 40 /* of a reply that is not TLS */
 };
 
 /* ---- life */
 
-/* Sets the name that the certificate must have. An address is compared with the
- * certificate's addresses, and is not sent to the server as a name (RFC 6066). */
+/* Sets the name that the certificate must have. OpenSSL compares an address with the
+ * certificate's addresses; an address is not sent to the server as a name (RFC 6066). */
 static bool set_name(struct rlk_tls *tls)
 {
     const struct rlk_tls_settings *settings = &tls->target->tls;
@@ -75,7 +75,7 @@ int rlk_tls_open(struct rlk_tls **ret_tls, const struct rlk_target *target)
 
 /* rule: P5 */
 /* Sends nothing to the peer. OpenSSL would not resume the session of a connection that
- * ends without a close_notify, so the SSL is marked as if both had sent one. */
+ * ends without a close_notify, so the SSL is marked as if both sides had sent one. */
 void rlk_tls_free(struct rlk_tls *tls)
 {
     if (!tls)
@@ -121,8 +121,8 @@ bool rlk_tls_flush(struct rlk_tls *tls, int fd)
     return true;
 }
 
-/* OpenSSL is of no use for this connection any more. What it has written, most often an
- * alert, may still be sent. */
+/* OpenSSL cannot continue this connection. What OpenSSL has written, most often an alert,
+ * may still be sent. */
 static void break_off(struct rlk_tls *tls)
 {
     tls->broken = true;
@@ -135,7 +135,7 @@ static void break_off(struct rlk_tls *tls)
 static void note_end(struct rlk_tls *tls)
 {
     tls->broken = true;
-    rlk_tls_text_set(tls, RLK_TLS_NO_MEMORY, "the process ends");
+    rlk_tls_text_set(tls, RLK_TLS_NO_MEMORY, "the process is exiting");
 }
 
 static bool encrypt(struct rlk_tls *tls, const char *bytes, size_t len)
@@ -171,7 +171,7 @@ ssize_t rlk_tls_send(struct rlk_tls *tls, int fd, const char *bytes, size_t len)
 
 /* ---- input */
 
-/* The bytes of what is no TLS, for a message. */
+/* Makes a message with the beginning of a reply that is not TLS. */
 static void note_no_tls(struct rlk_tls *tls)
 {
     char shown[SHOWN_LEN + 1];
@@ -191,7 +191,7 @@ static void note_no_tls(struct rlk_tls *tls)
                      shown, len > 0 ? "\")" : "");
 }
 
-/* As recv into `wire`; first what came right behind the handshake. */
+/* Like recv into `wire`, but first returns the bytes that followed the handshake. */
 static ssize_t receive_bytes(struct rlk_tls *tls, int fd, int flags, char *wire)
 {
     size_t len = tls->behind_len;
@@ -204,7 +204,8 @@ static ssize_t receive_bytes(struct rlk_tls *tls, int fd, int flags, char *wire)
     return (ssize_t)len;
 }
 
-/* One recv into `wire`. 1: something is there for OpenSSL; 0: not yet; -1: the end. */
+/* One recv into `wire`. 1: there are bytes for OpenSSL; 0: none yet; -1: the connection
+ * has ended. */
 static int receive(struct rlk_tls *tls, int fd, int flags, char *wire)
 {
     if (tls->broken)
@@ -232,8 +233,8 @@ static int receive(struct rlk_tls *tls, int fd, int flags, char *wire)
     return 1;
 }
 
-/* Whether the call that failed may go on when more has been received. SSL_want_read alone
- * is true as well where the peer's alert has ended a handshake. */
+/* Whether the call that failed can continue when more bytes come. SSL_want_read alone is
+ * not enough: it is also true after the peer's alert has ended a handshake. */
 static bool wants_more(const struct rlk_tls *tls)
 {
     return !tls->no_memory && SSL_want_read(tls->ssl) &&
@@ -241,22 +242,22 @@ static bool wants_more(const struct rlk_tls *tls)
 }
 
 /* rule: P3 */
-/* Whether OpenSSL gave something. All that was received has been read when this returns:
- * it asks for more only when there is no whole record left. */
+/* Whether there was plaintext. When this returns, OpenSSL has read all received bytes,
+ * because it asks for more only when it has no whole record left. */
 static bool decrypt(struct rlk_tls *tls,
                     void (*pass)(void *arg, const char *bytes, size_t len), void *arg)
 {
     char plain[PLAIN_SIZE] RLK_UNINITIALIZED;
     bool some = false;
     size_t len;
-    unsigned long before = ERR_peek_last_error(); /* the program's, if any */
+    unsigned long before = ERR_peek_last_error(); /* of the program, if there is one */
 
     while (tls->in_len > 0 || SSL_pending(tls->ssl) > 0) {
         if (SSL_read_ex(tls->ssl, plain, sizeof(plain), &len) == 1) {
             pass(arg, plain, len);
             some = true;
         } else if ((SSL_get_shutdown(tls->ssl) & SSL_RECEIVED_SHUTDOWN) &&
-                   ERR_peek_last_error() == before) { /* else it is an alert */
+                   ERR_peek_last_error() == before) { /* otherwise an alert */
             tls->broken = true;
             rlk_tls_text_set(tls, RLK_TLS_FAILED, "%s closed the connection",
                              tls->target->label);
@@ -307,7 +308,7 @@ static enum rlk_tls_result advance(struct rlk_tls *tls)
     return result;
 }
 
-/* Bytes that came behind the end of the handshake, and that no poll tells of. */
+/* Keeps the bytes that followed the handshake: poll does not see them any more. */
 static enum rlk_tls_result keep_behind(struct rlk_tls *tls)
 {
     if (tls->in_len == 0)
@@ -344,7 +345,7 @@ enum rlk_tls_result rlk_tls_shake(struct rlk_tls *tls, int fd)
     return result;
 }
 
-/* ---- looks */
+/* ---- getters */
 
 const char *rlk_tls_text(const struct rlk_tls *tls)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What OpenSSL reads from and writes to in place of a socket: bytes that were received,
- * and a buffer of bytes to send. Thread: that of the connection. Locks: rlk_tls_gate
- * is entered. */
+/* What OpenSSL reads from and writes to instead of a socket: bytes that were received,
+ * and a buffer of bytes to send. Thread: that of the connection. Locks: rlk_tls_gate is
+ * entered. */
 #include "net/tls_impl.h"
 
 #include <openssl/bio.h>

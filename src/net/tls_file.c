@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files of TLS: authorities, certificate, key. They are read here rather than by
- * OpenSSL, so that descriptors close on exec, texts name path and reason, and the bytes
- * of a key are wiped. (Directories of authorities are read by OpenSSL, when a certificate
- * is checked.) Thread: any. Locks: rlk_tls_gate is entered.
+ * The files of TLS: authorities, certificate, key. This file reads them, and not OpenSSL,
+ * so that descriptors close on exec, texts name path and reason, and the bytes of a key
+ * are wiped. (OpenSSL itself reads a directory of authorities when it checks a
+ * certificate.) Thread: any. Locks: rlk_tls_gate is entered.
  */
 #include "net/tls_impl.h"
 
@@ -27,7 +27,7 @@ struct file {
     size_t len;
 };
 
-/* Shortages keep their codes; all else is a file that is of no use. */
+/* Shortages keep their codes; any other code becomes EINVAL: the file cannot be used. */
 static int say(char text[RLK_TLS_TEXT_SIZE], const struct file *file, int code,
                const char *why)
 {
@@ -85,9 +85,9 @@ static int read_file(struct file *file, char text[RLK_TLS_TEXT_SIZE])
     return rc;
 }
 
-/* ---- what is in them */
+/* ---- their contents */
 
-/* Asks for no passphrase: a service has no terminal. */
+/* OpenSSL's callback for a passphrase. Gives none: a service has no terminal. */
 static int no_passphrase(char *buf, int size, int writes, void *arg)
 {
     (void)buf;
@@ -104,7 +104,8 @@ static const char *add_authorities(SSL_CTX *ctx, BIO *bio)
     int count = 0;
 
     while ((certificate = PEM_read_bio_X509(bio, NULL, no_passphrase, NULL)) != NULL) {
-        /* Has OpenSSL look at its extensions now, while one thread alone has it. */
+        /* Makes OpenSSL cache the extensions while no other thread uses the certificate:
+         * later that would be a write. */
         X509_check_purpose(certificate, -1, 0);
         count += X509_STORE_add_cert(store, certificate) == 1;
         X509_free(certificate);
@@ -112,7 +113,7 @@ static const char *add_authorities(SSL_CTX *ctx, BIO *bio)
     return count > 0 ? NULL : "no certificate in it (PEM)";
 }
 
-/* Its own certificate first, then those that lead to an authority. */
+/* The client's own certificate comes first, then those that lead to an authority. */
 static const char *use_certificates(SSL_CTX *ctx, BIO *bio)
 {
     X509 *certificate = PEM_read_bio_X509_AUX(bio, NULL, no_passphrase, NULL);
@@ -122,11 +123,11 @@ static const char *use_certificates(SSL_CTX *ctx, BIO *bio)
     bool good = SSL_CTX_use_certificate(ctx, certificate) == 1;
     X509_free(certificate);
     if (!good)
-        return "its certificate cannot be used";
+        return "its first certificate cannot be used";
     while ((certificate = PEM_read_bio_X509(bio, NULL, no_passphrase, NULL)) != NULL) {
         if (SSL_CTX_add0_chain_cert(ctx, certificate) != 1) {
             X509_free(certificate);
-            return "its certificates cannot be used";
+            return "its further certificates cannot be used";
         }
     }
     return NULL;
@@ -195,7 +196,7 @@ int rlk_tls_file_load(SSL_CTX *ctx, const struct rlk_tls_settings *settings,
     return rc;
 }
 
-/* ---- whether they have changed */
+/* ---- whether the files have changed */
 
 void rlk_tls_file_stamps(const struct rlk_tls_settings *settings,
                          struct rlk_tls_stamp ret_stamps[RLK_TLS_STAMP_COUNT])

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which threads may be inside OpenSSL. OpenSSL has mutexes of its own, and frees all of
- * its state at exit(), in a handler of atexit(), while the library's threads still run.
- * Therefore the library counts the threads inside: a fork waits until there are none,
- * because the child could wait forever for a mutex that a thread of the parent held; and
- * exit() lets no thread in any more.
+ * Which threads may be inside OpenSSL. OpenSSL has mutexes of its own, and an atexit()
+ * handler that frees all of its state at exit(), while the library's threads still run.
+ * Therefore the library counts its threads that are inside OpenSSL. A fork waits until
+ * there are none, because the child could wait forever for a mutex that a thread of the
+ * parent held. After exit() has begun, no thread enters.
  *
- * OpenSSL registers its handler when it is first used. Handlers run in the reverse order
- * of their registration, so the one here, which is registered later, runs before it.
- * Thread: any.
+ * OpenSSL registers its handler at its first use. Handlers run in the reverse order of
+ * their registration. So the handler here, which is registered later, runs before
+ * OpenSSL's. Thread: any.
  */
 #include "net/tls_impl.h"
 
@@ -26,7 +26,7 @@ static rlk_once_t once = RLK_ONCE_INIT;
 static int once_rc;
 static void (*_Atomic exit_fn)(void);
 
-/* Whether the thread got in. */
+/* Whether the thread may enter. */
 static bool try_enter(void)
 {
     atomic_fetch_add(&inside, 1);
@@ -38,7 +38,8 @@ static bool try_enter(void)
 
 bool rlk_tls_gate_enter(void)
 {
-    rlk_sync_sections.count++; /* exit() in a signal's handler must not come back here */
+    /* exit() in a signal's handler must not run the end of clients here */
+    rlk_sync_sections.count++;
     while (!try_enter()) {
         if (atomic_load(&closed) & ENDED) {
             rlk_sync_sections.count--;
@@ -64,7 +65,7 @@ void rlk_tls_gate_leave(void)
 /* rule: P5 */
 void rlk_tls_hold(void)
 {
-    /* a fork in a signal's handler may have interrupted this very thread inside */
+    /* this thread itself may be inside: a signal's handler that forks interrupted it */
     unsigned own = rlk_sync_sections.in_tls ? 1 : 0;
 
     atomic_fetch_or(&closed, HELD);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library without TLS (configure --without-tls): rediss:// is refused, so that nobody
- * gets here. Thread: any. */
+/* The library without TLS (configure --without-tls). No caller gets here, because
+ * rediss:// is refused before. Thread: any. */
 #include "net/tls.h"
 
 #include "base/error.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the connections of a client share: OpenSSL's context, made of the files, and the
- * sessions that servers have handed out. A ticket of TLS 1.3 is used once, as it should
- * be, so there is a stack of them, and the newest is taken first; each connection brings
- * new ones. Of TLS 1.2 the newest session is used again and again. Files that have
- * changed (certificates that were renewed) are read again before the next connection.
+ * What the connections of a client share: OpenSSL's context, made from the files, and the
+ * sessions that the server has sent. A TLS 1.3 ticket should be used only once: the store
+ * has a stack of tickets and takes the newest first; each connection brings new tickets.
+ * With TLS 1.2, all connections use the newest session. If files have changed (after a
+ * certificate was renewed), the next connection reads them again.
  *
  * Thread: any.
  */
@@ -24,17 +24,19 @@ struct rlk_tls_store {
     const struct rlk_target *target;
     char authorities[RLK_LOG_NAME_SIZE + 16];
 
-    /* Protects what follows. Nests in nothing. */
+    /* Protects what follows. No other mutex is taken while it is held. */
     struct rlk_mutex mu;
     SSL_CTX *ctx;
     struct rlk_tls_stamp stamps[RLK_TLS_STAMP_COUNT];
-    SSL_SESSION *sessions[SESSIONS_MAX]; /* the newest last */
+    SSL_SESSION *sessions[SESSIONS_MAX]; /* the newest is the last */
     int session_count;
 
-    struct rlk_tls_store *older; /* of those of a child's parent */
+    struct rlk_tls_store *older; /* in a forked child: the next one of `inherited` */
 };
 
-static struct rlk_tls_store *inherited __attribute__((used)); /* by the child alone */
+/* In a forked child: the parent's stores, so that a leak checker finds them. Only the
+ * thread that forked writes it. */
+static struct rlk_tls_store *inherited __attribute__((used));
 
 bool rlk_tls_is_built(void)
 {
@@ -61,7 +63,7 @@ static bool is_for_once(const SSL_SESSION *session)
 }
 
 /* rule: P4 */
-/* OpenSSL's callback: a server handed out a session. Returns 1: it is kept. */
+/* OpenSSL's callback: the server sent a session. Returns 1 if the store keeps it. */
 static int keep_session(SSL *ssl, SSL_SESSION *session)
 {
     struct rlk_tls *tls = SSL_get_app_data(ssl);
@@ -71,7 +73,7 @@ static int keep_session(SSL *ssl, SSL_SESSION *session)
         return 0;
     rlk_sync_mutex_lock(&store->mu);
     if (SSL_get_SSL_CTX(ssl) !=
-        store->ctx) { /* of settings that are not valid any more */
+        store->ctx) { /* a session of files that have been replaced */
         rlk_sync_mutex_unlock(&store->mu);
         return 0;
     }
@@ -88,7 +90,7 @@ static int keep_session(SSL *ssl, SSL_SESSION *session)
     return 1;
 }
 
-/* The caller's; NULL: there is none. Locks: holds mu. */
+/* Returns a session, which the caller frees; NULL: there is none. Locks: holds mu. */
 static SSL_SESSION *take_session_locked(struct rlk_tls_store *store)
 {
     if (store->session_count == 0)
@@ -131,8 +133,8 @@ static int make_context(const struct rlk_tls_settings *settings, SSL_CTX **ret_c
 }
 
 /* Loads the files again if they have changed. If they cannot be used, the client
- * continues with what it has, because they may just be being written; the server or the
- * next client reports the error. */
+ * continues with the old ones, because another program may be writing the files now. If
+ * they stay wrong, the server or the next client reports it. */
 static void look_for_changes(struct rlk_tls_store *store)
 {
     struct rlk_tls_stamp stamps[RLK_TLS_STAMP_COUNT];
@@ -162,7 +164,7 @@ SSL *rlk_tls_store_make(struct rlk_tls_store *store)
     SSL_SESSION *session = ssl ? take_session_locked(store) : NULL;
     rlk_sync_mutex_unlock(&store->mu);
     if (session) {
-        SSL_set_session(ssl, session); /* where it does not fit, it is not resumed */
+        SSL_set_session(ssl, session); /* if it does not fit, it is not resumed */
         SSL_SESSION_free(session);
     }
     return ssl;
@@ -183,7 +185,7 @@ static void name_authorities(struct rlk_tls_store *store)
 
 static int load_store(struct rlk_tls_store *store)
 {
-    char text[RLK_TLS_TEXT_SIZE] = "the process ends";
+    char text[RLK_TLS_TEXT_SIZE] = "the process is exiting";
 
     rlk_tls_file_stamps(&store->target->tls, store->stamps);
     if (!rlk_tls_gate_enter())

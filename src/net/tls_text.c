@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What went wrong with TLS, in a line that says what to look at. What a certificate says
- * of itself is the peer's: only printable bytes of it are shown, and not many. No text
- * has a byte of a key. Thread: that of the connection.
+ * What went wrong with TLS, in one line that says where to look. The peer chooses what is
+ * in its certificate: texts show only printable bytes of it, and only a bounded number.
+ * No text contains a byte of a key. Thread: that of the connection.
  */
 #include "net/tls_impl.h"
 
@@ -31,7 +31,7 @@ void rlk_tls_text_set(struct rlk_tls *tls, enum rlk_tls_result failure,
 
 /* ---- certificates */
 
-/* One name of a list. */
+/* Appends a name to the list. */
 static void add_name(char *list, size_t size, const char *bytes, size_t len)
 {
     size_t used = strlen(list);
@@ -61,7 +61,7 @@ static void add_general_name(char *list, size_t size, const GENERAL_NAME *name)
     }
 }
 
-/* The common name, which counts where there are no other names. */
+/* Appends the common name, which counts only if the certificate has no other names. */
 static void add_common_name(char *list, size_t size, const X509_NAME *subject)
 {
     int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
@@ -138,7 +138,7 @@ static void explain_dates(struct rlk_tls *tls, X509 *certificate, const char *au
              is_over ? "expired at" : "is not valid before", date, authority);
 }
 
-/* What OpenSSL says of a certificate, at the depth where it says it; 0: the server's. */
+/* Explains verify_code of a certificate; at depth 0 it is the server's. */
 static void explain_check(struct rlk_tls *tls, X509 *certificate, int depth)
 {
     switch (tls->verify_code) {
@@ -148,7 +148,8 @@ static void explain_check(struct rlk_tls *tls, X509 *certificate, int depth)
         break;
     case X509_V_ERR_CERT_HAS_EXPIRED:
     case X509_V_ERR_CERT_NOT_YET_VALID:
-        explain_dates(tls, certificate, depth > 0 ? " (its authority's does)" : "");
+        explain_dates(tls, certificate,
+                      depth > 0 ? " (its authority's certificate)" : "");
         break;
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
@@ -184,8 +185,8 @@ int rlk_tls_text_of_check(int good, X509_STORE_CTX *check)
 
 /* ---- errors of the handshake */
 
-/* The server's alert about the client's certificate. False: it is about something else.
- */
+/* Explains the server's alert about the client's certificate. False: the alert is about
+ * something else. */
 static bool explain_refusal(struct rlk_tls *tls, int reason)
 {
     const struct rlk_target *target = tls->target;
@@ -208,9 +209,9 @@ static bool explain_refusal(struct rlk_tls *tls, int reason)
     case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
     case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
     case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
-        why = "it cannot be used there";
+        why = "the server cannot use it";
         break;
-    case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE: /* TLS 1.2 has no word of its own for it */
+    case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE: /* TLS 1.2 has no alert of its own for it */
         if (SSL_get_client_CA_list(tls->ssl) == NULL || certfile)
             return false;
         why = "it requires a client certificate";
@@ -261,10 +262,10 @@ void rlk_tls_text_of_error(struct rlk_tls *tls)
                          ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE ? RLK_TLS_NO_MEMORY
                                                                        : RLK_TLS_STRANGE,
                          "TLS with %s%s failed: %s", target->label, target->whence,
-                         said ? said : "for no reason given");
+                         said ? said : "OpenSSL gives no reason");
 }
 
-/* ---- what was agreed on */
+/* ---- what both sides agreed on */
 
 static int64_t seconds_until(const ASN1_TIME *at)
 {

@@ -135,7 +135,7 @@ enum parameter {
     PARAMETER_HANDOFFCOUNT,
     PARAMETER_RETAIN,
     PARAMETER_GUARD,
-    PARAMETER_CAFILE, /* from here on: url_tls.c */
+    PARAMETER_CAFILE, /* this and the following: url_tls.c */
     PARAMETER_CADIR,
     PARAMETER_CERTFILE,
     PARAMETER_KEYFILE,

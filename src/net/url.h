@@ -18,7 +18,7 @@ struct rlk_target {
     char *user;     /* NULL: the server's default user */
     char *password; /* NULL: no AUTH */
     struct rlk_tls_settings tls;
-    struct rlk_tls_store *tls_store; /* the client's; NULL: no TLS, or not started */
+    struct rlk_tls_store *tls_store; /* of the client; NULL: no TLS, or not started */
     char label[128]; /* for messages and logs: "host:port" or the path, never a secret */
     /* follows the label when the server is unreachable: " (RLOCK_URL)", " (the file's
      * path)", " (built-in default)"; "" when the program named the URL */
@@ -64,7 +64,7 @@ enum {
  * hold some of the new values; clear it as usual. */
 int rlk_url_parse(struct rlk_config *config, const char *url);
 
-/* The texts of a client's attributes, by their tags (texts.h): a part of the ABI. */
+/* The tags (texts.h) of the texts in a client's attributes: a part of the ABI. */
 enum rlk_url_text {
     RLK_URL_CAFILE = 1,
     RLK_URL_CADIR,
@@ -74,17 +74,17 @@ enum rlk_url_text {
     RLK_URL_VERIFY,
     RLK_URL_TEXT_LIMIT
 };
-/* Takes all of them that are there. 0, EINVAL or ENOMEM. */
+/* Copies all texts that are set. 0, EINVAL or ENOMEM. */
 int rlk_url_tls_take(struct rlk_tls_settings *settings, const char *texts);
 
-/* Takes a setting of TLS by its name in URLs: "cafile". Returns as rlk_url_parse; text:
- * "URL" or where else it stands. */
+/* Sets one setting for TLS by its name in URLs, such as "cafile". Returns what
+ * rlk_url_parse does; `where`, for the message: "URL", or another source. */
 int rlk_url_tls_set(struct rlk_tls_settings *settings, const char *name,
                     const char *value, const char *where);
-/* The same where nobody has set it yet. */
+/* The same, only if it is not set yet. */
 int rlk_url_tls_default(struct rlk_tls_settings *settings, const char *name,
                         const char *value, const char *where);
-/* What goes with what. */
+/* Whether the settings fit together. 0 or EINVAL. */
 int rlk_url_tls_check(const struct rlk_tls_settings *settings);
 void rlk_url_tls_clear(struct rlk_tls_settings *settings);
 

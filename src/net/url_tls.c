@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of TLS, by their names in URLs. No state. Thread: any. */
+/* The settings for TLS, by their names in URLs. No state. Thread: any. */
 #include "net/url.h"
 
 #include "base/error.h"
@@ -45,7 +45,7 @@ static char **text_of(struct rlk_tls_settings *settings, enum rlk_url_text which
 }
 
 /* rule: P2 */
-/* There is no value that switches the check off. */
+/* No value switches the check off. */
 static int set_verify(struct rlk_tls_settings *settings, const char *value,
                       const char *where)
 {
@@ -57,7 +57,8 @@ static int set_verify(struct rlk_tls_settings *settings, const char *value,
     return 0;
 }
 
-/* A name ends up in messages, and in what is sent to the server. */
+/* Only names without special characters, because messages show the name, and the server
+ * gets it. */
 static bool is_name(const char *name)
 {
     for (const char *c = name; *c; c++)

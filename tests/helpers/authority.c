@@ -75,7 +75,7 @@ void test_authority_issue(const char *authority, const char *name, int days,
         run("openssl x509 -req -in %s.csr -CA %s.crt -CAkey %s.key -CAcreateserial "
             "-days %d -extfile %s.ext -out %s.crt",
             name, authority, authority, days, name, name);
-    else /* only this command takes both dates */
+    else /* only this command accepts both dates */
         run(": >index.txt; echo 01 >serial; openssl ca -batch -in %s.csr -cert %s.crt "
             "-keyfile %s.key -startdate 20200101000000Z -enddate 20200201000000Z "
             "-extfile %s.ext -out %s.crt -outdir . -md sha256 -config ca.cnf",

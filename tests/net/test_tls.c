@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locks over TLS: what they do over any connection they do here, and what is TLS's own:
- * half records, tickets, sessions, forks, the end of the process. (What goes wrong in a
- * set-up: test_tls_errors.) */
+/* Locks over TLS: they do what they do over any connection. Also what is special to TLS:
+ * half records, tickets, sessions, forks, the end of the process. (Wrong set-ups:
+ * test_tls_errors.) */
 /* program: claims=P1,P3,P4,P5 */
 #if TEST_TLS
 
@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 enum { SOON_MS = 10000, MANY = 300, STORM = 12 };
-/* Refreshes and pings are far away: what comes about was told by a message. */
+/* Refreshes and pings are far away: only messages bring news. */
 #define PATIENT "presence=30000&commandtimeout=30000&connecttimeout=30000"
 
 static struct between *between;
@@ -53,7 +53,7 @@ START_TEST(lock_is_taken_and_given_back)
         OK(rlock_mutex_unlock(&m));
     }
     ck_assert(!test_redis_exists(redis, "n"));
-    /* a pair of commands is one send and one recv each: no connection more than one */
+    /* one connection each for the caller and the library's two threads */
     ck_assert_uint_eq(stats_of(other).unknown_outcomes, 0);
     ck_assert_uint_le(stats_of(other).connects, 3);
 }
@@ -190,7 +190,7 @@ START_TEST(request_of_a_megabyte_is_given_again_with_the_same_bytes)
     const char *const argv[] = { "ECHO", big };
     const size_t lens[] = { 4, SIZE };
     OK(rlk_pool_get(other->pool, until, &conn));
-    /* the server reads on only when it runs again */
+    /* the paused server reads nothing, so the socket's buffers fill */
     test_server_pause(&server);
     struct task wakes;
     task_start(&wakes, run_resume, NULL);
@@ -240,7 +240,7 @@ START_TEST(ticket_or_new_keys_cost_an_idle_connection_nothing)
     for (int i = 0; i < 5; i++) {
         between_ticket(between);
         between_update(between);
-        test_pause_ms(10); /* a connection that rests is looked at */
+        test_pause_ms(10); /* long enough that the pool checks the idle connection */
         OK(rlock_mutex_lock(&m));
         OK(rlock_mutex_unlock(&m));
         hand_over(client, other);
@@ -256,7 +256,7 @@ static bool is_up_again(void *c)
            atomic_load(&((rlock_client_t *)c)->subscription.subscribed);
 }
 
-/* Opens so many connections at a time, and puts them back. */
+/* Opens STORM connections at a time, and puts them back. */
 static void open_many(rlock_client_t *c, unsigned *ret_resumed)
 {
     struct rlk_conn *conns[STORM];
@@ -330,7 +330,8 @@ START_TEST(server_that_has_forgotten_its_sessions_gets_a_whole_handshake)
     redis = test_redis_connect(server.path);
     rlk_pool_drain(other->pool);
     open_many(other, &resumed);
-    ck_assert_uint_ge(resumed, STORM - 1); /* one brings tickets for the others */
+    /* the first whole handshake brings tickets for the other connections */
+    ck_assert_uint_ge(resumed, STORM - 1);
 }
 END_TEST
 
@@ -457,7 +458,7 @@ START_TEST(exit_releases_before_OpenSSL_ends)
     if (strcmp(ends[_i][1], "ok") != 0)
         ck_assert(worker_says(&w, ends[_i][1], "ok"));
     ck_assert(worker_says(&w, ends[_i][2], "ok"));
-    /* another thread goes on as long as it can */
+    /* another thread takes locks until the process ends */
     ck_assert(worker_says(&w, "async other hammer more 1000000000 /dev/null", "ok"));
     int64_t start = test_now_ms();
     worker_send(&w, ends[_i][3]);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* doc/TLS.md: its ten lines make an authority that works, a client without a password is
- * its certificate's, and stunnel stands in front of a server without TLS as it says
- * there. */
+/* doc/TLS.md: its ten lines make an authority that works, the options of rlock(1) are
+ * those of its table, and its stunnel.conf works in front of a server without TLS. */
 #if TEST_TLS
 
 #include "cli.h"
@@ -17,7 +16,8 @@
 
 enum { DOC_SIZE = 64 << 10, SOON_MS = 10000 };
 
-/* The block of code behind a comment of the document; aborts when there is none. */
+/* Returns the block of code that follows a comment of the document. Fails if there is
+ * none. */
 static char *block_behind(const char *comment)
 {
     static char text[DOC_SIZE];
@@ -60,7 +60,7 @@ START_TEST(ten_lines_make_an_authority_a_server_and_a_client)
     char parameters[TLS_URL_MAX];
     rlock_client_t *c = NULL;
 
-    run_lines(); /* the files have the names of the fixture's */
+    run_lines(); /* these files replace those of the fixture */
     tls_restart(args);
     snprintf(parameters, sizeof(parameters), "certfile=%s&keyfile=%s",
              test_authority_path("client.crt"), test_authority_path("client.key"));
@@ -192,7 +192,7 @@ int main(void)
     tcase_add_checked_fixture(tc, fixture_open, fixture_close);
     tcase_add_test(tc, options_of_the_command_line_are_those_of_TLS);
     tcase_add_test(tc, doctor_tells_protocol_name_and_end_of_the_certificate);
-    /* then the files are others */
+    /* last, because these replace the fixture's files */
     tcase_add_test(tc, stunnel_in_front_of_a_server_without_TLS_is_a_server_with_TLS);
     tcase_add_test(tc, ten_lines_make_an_authority_a_server_and_a_client);
     suite_add_tcase(suite, tc);

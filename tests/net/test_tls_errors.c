@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is wrong with a set-up of TLS: each mistake has a code, and a text that names it.
- */
+/* Wrong set-ups of TLS: each mistake has a code, and a text that names it. */
 /* program: claims=P2,P6 */
 #if TEST_TLS
 
@@ -31,9 +30,9 @@ static void set_up(void)
     fclose(empty);
 }
 
-/* What the server is started with beside the port, "@" stands for the directory of
- * certificates; what the client's URL has ("%p": the port, "%t": 300 ms, scaled); what
- * comes of it. */
+/* The server's arguments beside the port ("@": the directory of certificates), the
+ * client's URL, and the result. In the URL: %p is the TLS port, %q the plain one, %b the
+ * go-between's, %u one without a listener, %t 300 ms, scaled. */
 struct setup {
     const char *args[ARGS];
     const char *url;
@@ -142,7 +141,7 @@ static const struct setup setups[] = {
 };
 enum { SETUPS = sizeof(setups) / sizeof(setups[0]) };
 
-/* Writes `text` with "@" and "%x" filled in. */
+/* Replaces "@" and the %-letters in `text`. */
 static void fill_in(char *out, size_t size, const char *text, struct between *between)
 {
     size_t len = 0;
@@ -229,7 +228,7 @@ static const char *const good[] = {
     "rediss://localhost:%p?cafile=@ca.crt",
     "valkeys://127.0.0.1:%p?cafile=@ca.crt&verify=full",
     "rediss://127.0.0.1:%p?cafile=@ca.crt&tlsname=localhost",
-    "rediss://localhost:%p?cafile=@server.crt", /* trusted by itself */
+    "rediss://localhost:%p?cafile=@server.crt", /* the certificate itself is trusted */
     "rediss://localhost:%p?cafile=@ca.crt&certfile=@client.crt&keyfile=@client.key",
     "rediss://localhost:%p?cafile=@ca.crt&certfile=@both.pem",
 };
@@ -297,7 +296,7 @@ START_TEST(attributes_say_the_same_and_the_URL_wins)
     EXPECT(rlock_client_ping(c), EACCES);
     ck_assert_ptr_nonnull(strstr(rlock_errmsg(), "\"no.example\""));
     OK(rlock_client_close(c));
-    /* a URL in the clear is none of their business */
+    /* the attributes have no effect with a URL without TLS */
     OK(rlock_client_open(&c, server.url, &attr));
     OK(rlock_client_ping(c));
     OK(rlock_client_close(c));

@@ -94,7 +94,7 @@ static void log_line(int level, const char *line, void *arg)
     say("log %d %s", level, line);
 }
 
-/* The program uses OpenSSL itself, by a library that it loads. */
+/* Acts as a program that loads OpenSSL and uses it itself. */
 static void use_openssl(char *answer)
 {
     void *library = dlopen("libssl.so.3", RTLD_NOW);

@@ -116,8 +116,8 @@ struct between {
     pthread_t thread;
     atomic_bool ends;
     SSL_CTX *ctx;
-    atomic_uint tickets, updates; /* wanted */
-    atomic_uint sent;             /* of those, by all connections */
+    atomic_uint tickets, updates; /* how many each connection should have sent */
+    atomic_uint sent;             /* how many all connections have sent of the last one */
     atomic_uint open, accepted, resumed, cuts;
     atomic_uint cuts_done;
     struct pair pairs[CROWD];
@@ -239,7 +239,7 @@ static bool pass_on(struct pair *p)
     ssize_t n = p->ssl ? SSL_read(p->ssl, bytes, sizeof(bytes))
                        : recv(p->client, bytes, sizeof(bytes), 0);
 
-    if (n <= 0) /* new keys, or the like */
+    if (n <= 0) /* perhaps a message of TLS itself, such as a key update */
         return p->ssl && SSL_get_error(p->ssl, (int)n) == SSL_ERROR_WANT_READ;
     return p->server < 0 || send(p->server, bytes, (size_t)n, MSG_NOSIGNAL) == n;
 }
@@ -330,8 +330,7 @@ static SSL_CTX *make_context(void)
         SSL_CTX_use_PrivateKey_file(ctx, test_authority_path("server.key"),
                                     SSL_FILETYPE_PEM) != 1)
         test_die("no server of TLS");
-    SSL_CTX_clear_mode(ctx,
-                       SSL_MODE_AUTO_RETRY); /* or it waits for more than poll told */
+    SSL_CTX_clear_mode(ctx, SSL_MODE_AUTO_RETRY); /* or SSL_read blocks for more input */
     SSL_CTX_set_session_id_context(ctx, id, sizeof(id));
     return ctx;
 }
@@ -411,5 +410,5 @@ void between_cut(struct between *b)
 }
 
 #else
-typedef int no_TLS; /* a file is not empty */
+typedef int no_TLS; /* ISO C forbids an empty file */
 #endif
