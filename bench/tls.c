@@ -188,7 +188,7 @@ static double server_cpu_s(redisContext *plain)
     return strtod(user, NULL) + strtod(system, NULL);
 }
 
-/* The server's CPU, us for each connection with a PING. */
+/* The server's CPU time in us for each connection with one PING. */
 static double handshakes(redisContext *plain, bool resumed)
 {
     static const char ping[] = "PING\r\n";
@@ -240,13 +240,13 @@ int main(int argc, char **argv)
     double tls = median(us[0], rounds), raw = median(us[1], rounds),
            plain = median(us[2], rounds);
     printf(
-        "TLS %.1f us/pair; of raw hiredis and OpenSSL %.2f (<= 1.10); of plain TCP %.2f "
+        "TLS %.1f us/pair; %.2f of raw hiredis and OpenSSL (<= 1.10), %.2f of plain TCP "
         "(<= 1.35)\n",
         tls, tls / raw, tls / plain);
     redisContext *conn = redis_open();
     double full = handshakes(conn, false), again = handshakes(conn, true);
     printf(
-        "server's CPU for a connection: whole %.0f us, resumed %.0f us: %.2f (<= 0.50)\n",
+        "server's CPU for a connection: full %.0f us, resumed %.0f us: %.2f (<= 0.50)\n",
         full, again, again / full);
     redisFree(conn);
     return 0;

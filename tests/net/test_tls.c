@@ -228,7 +228,7 @@ END_TEST
 /* ---- tickets and sessions */
 
 /* rule: P3 */
-START_TEST(ticket_or_new_keys_cost_an_idle_connection_nothing)
+START_TEST(ticket_or_key_update_does_not_drop_an_idle_connection)
 {
     between = between_start(BETWEEN_TLS);
     other = open_at(tls_url("localhost", between_port(between), PATIENT), "");
@@ -397,9 +397,9 @@ static int run_pairs(void *mutex)
 }
 
 /* rule: P5 */
-START_TEST(child_of_a_fork_says_nothing_on_its_parents_connections)
+START_TEST(child_of_a_fork_sends_nothing_on_its_parents_connections)
 {
-    NEEDS_FORK("child_of_a_fork_says_nothing_on_its_parents_connections");
+    NEEDS_FORK("child_of_a_fork_sends_nothing_on_its_parents_connections");
     struct task task;
 
     other = tls_client("");
@@ -516,7 +516,7 @@ int main(void)
     tcase_add_test(locks, request_of_a_megabyte_is_given_again_with_the_same_bytes);
     tcase_add_loop_test(locks, handshake_that_stops_ends_at_the_deadline, 0, 2);
     TCase *sessions = add_case(suite, "sessions");
-    tcase_add_test(sessions, ticket_or_new_keys_cost_an_idle_connection_nothing);
+    tcase_add_test(sessions, ticket_or_key_update_does_not_drop_an_idle_connection);
     tcase_add_loop_test(sessions, reconnects_after_a_storm_are_resumed, 0, 2);
     tcase_add_loop_test(sessions, session_of_a_connection_that_was_closed_is_resumed, 0,
                         2);
@@ -525,7 +525,7 @@ int main(void)
     tcase_add_test(sessions,
                    certificates_that_were_renewed_are_used_by_the_next_connection);
     TCase *forks = add_case(suite, "forks");
-    tcase_add_test(forks, child_of_a_fork_says_nothing_on_its_parents_connections);
+    tcase_add_test(forks, child_of_a_fork_sends_nothing_on_its_parents_connections);
     TCase *end = add_case(suite, "end");
     tcase_add_loop_test(end, exit_releases_before_OpenSSL_ends, 0, ENDS);
     TCase *loaded = add_case(suite, "dlopen");

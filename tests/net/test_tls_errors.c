@@ -179,7 +179,7 @@ static void start_server(const struct setup *setup)
 }
 
 /* rule: P6 */
-START_TEST(alert_to_who_comes_without_TLS_is_EPROTO_and_names_the_URL)
+START_TEST(alert_of_TLS_to_a_plain_client_is_EPROTO_and_names_the_URL)
 {
     struct between *between = between_start(BETWEEN_ALERTS);
     rlock_client_t *c = NULL;
@@ -271,7 +271,7 @@ START_TEST(verify_ca_takes_any_name_and_no_other_authority)
 END_TEST
 
 /* rule: P2 */
-START_TEST(attributes_say_the_same_and_the_URL_wins)
+START_TEST(attributes_work_and_the_URL_overrides_them)
 {
     rlock_clientattr_t attr;
     rlock_client_t *c = NULL;
@@ -310,10 +310,10 @@ int main(void)
     TCase *tc = tcase_create("setups");
     tcase_add_unchecked_fixture(tc, set_up, tls_stop);
     tcase_add_loop_test(tc, wrong_setup_has_its_code_and_names_its_cause, 0, SETUPS);
-    tcase_add_test(tc, alert_to_who_comes_without_TLS_is_EPROTO_and_names_the_URL);
+    tcase_add_test(tc, alert_of_TLS_to_a_plain_client_is_EPROTO_and_names_the_URL);
     tcase_add_loop_test(tc, right_setup_works, 0, sizeof(good) / sizeof(good[0]));
     tcase_add_test(tc, verify_ca_takes_any_name_and_no_other_authority);
-    tcase_add_test(tc, attributes_say_the_same_and_the_URL_wins);
+    tcase_add_test(tc, attributes_work_and_the_URL_overrides_them);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }

@@ -229,7 +229,7 @@ static const struct bad {
 };
 
 /* rule: P2 */
-START_TEST(lines_of_TLS_are_for_who_has_none_of_his_own)
+START_TEST(lines_of_TLS_do_not_override_attributes_or_the_URL)
 {
     if (!rlk_tls_is_built())
         return;
@@ -575,7 +575,7 @@ int main(void)
     tcase_add_test(tc, blanks_comments_and_line_breaks_of_other_systems_do_not_matter);
     tcase_add_test(tc, password_may_go_without_a_user_and_hold_blanks_and_equal_signs);
     tcase_add_test(tc, longest_line_and_file_are_taken);
-    tcase_add_test(tc, lines_of_TLS_are_for_who_has_none_of_his_own);
+    tcase_add_test(tc, lines_of_TLS_do_not_override_attributes_or_the_URL);
     EACH(tc, error_is_reported_by_file_and_line_without_the_text, bads);
     tcase_add_test(tc, line_that_is_too_long_is_refused);
     tcase_add_test(tc, byte_0_is_refused);
