@@ -509,7 +509,10 @@ END_TEST
 
 START_TEST(short_lived_threads_leak_no_record)
 {
-    enum { SOME = 8 }; /* records that take turns, where earlier threads left some */
+    enum { SOME = 8 };
+    /* Under Valgrind, the process that the tests are forked from has left some records.
+     */
+    const long most = test_ms(1) >= 10 ? SOME : 1;
     struct rlk_thread *records[SOME];
     struct ending e;
     long count = test_count(1000, 200), used = 0;
@@ -520,7 +523,7 @@ START_TEST(short_lived_threads_leak_no_record)
         ck_assert_ptr_nonnull(e.record);
         while (k < used && records[k] != e.record)
             k++;
-        ck_assert_int_lt(k, SOME);
+        ck_assert_int_lt(k, most);
         records[k] = e.record;
         used += k == used;
     }

@@ -120,10 +120,11 @@ START_TEST(an_answer_of_no_script_is_resolved_and_one_of_no_protocol_drops_the_c
     scene_mutex(&mutex, client, "N");
     ck_assert_int_eq(rlock_client_ping(client), 0);
     struct connections before;
-    int rc = EPROTO;
+    int rc = EPROTO, most = test_ms(1) >= 10 ? TRIES : 1;
     /* The call waits for 100 ms for its cancel. If no reply comes by then, it cannot know
-     * that it has the lock, and the watchdog gives it back. */
-    for (int tries = 0; rc == EPROTO && tries < TRIES; tries++) {
+     * that it has the lock, and the watchdog gives it back: under Valgrind that happens.
+     */
+    for (int tries = 0; rc == EPROTO && tries < most; tries++) {
         before = connections();
         int rule = TEST_RULE(scene_proxy, .on = TEST_ON_REPLY, .action = TEST_ANSWER,
                              .contains = "EVAL", .text = answers[_i], .count = 1);
