@@ -469,6 +469,15 @@ START_TEST(inner_run_tells_its_own_name)
 }
 END_TEST
 
+/* On a slow machine, the inner rlock's own processes may take long to end. */
+static bool is_quiet(const char *text)
+{
+    static const char late[] = "rlock: the command has ended, but some of its processes";
+    const char *end = strchr(text, '\n');
+    return text[0] == '\0' ||
+           (strncmp(text, late, sizeof(late) - 1) == 0 && end && end[1] == '\0');
+}
+
 START_TEST(run_inside_a_run_of_the_same_name_is_warned_of)
 {
     /* rlock knows only the name of the outer lock, not its server */
@@ -486,10 +495,10 @@ START_TEST(run_inside_a_run_of_the_same_name_is_warned_of)
     cli_stop(&c);
     /* without waiting, or for another lock, there is no danger */
     ck_assert_int_eq(RUN("n", "sh", "-c", "exec \"$R\" run -q --no-wait n true"), 75);
-    ck_assert_msg(!strstr(c.err.text, "(RLOCK_NAME)"), "%s", c.err.text);
+    ck_assert_msg(is_quiet(c.err.text), "%s", c.err.text);
     cli_stop(&c);
     ck_assert_int_eq(RUN("n", "sh", "-c", "exec \"$R\" run m true"), 0);
-    ck_assert_msg(!strstr(c.err.text, "(RLOCK_NAME)"), "%s", c.err.text);
+    ck_assert_msg(is_quiet(c.err.text), "%s", c.err.text);
 }
 END_TEST
 
