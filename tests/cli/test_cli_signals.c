@@ -257,16 +257,22 @@ START_TEST(remaining_processes_of_an_ended_command_get_the_signal_too)
 }
 END_TEST
 
-/* Many programs read their configuration again at SIGHUP. */
-START_TEST(what_a_command_leaves_hears_of_no_SIGHUP)
+/* The sleeper that the command left gets SIGTERM, and got no SIGHUP before. */
+static void remains_without_SIGHUP(void)
 {
-    leave_at("HUP", SIGHUP);
     ck_assert(cli_complains(&c, "still holding"));
     kill(c.pid, SIGTERM);
     ck_assert(cli_says(&c, "got 15\n"));
     ck_assert(!strstr(c.out.text, "got 1\n"));
     cli_close_in(&c);
     ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 0);
+}
+
+/* Many programs read their configuration again at SIGHUP. */
+START_TEST(what_a_command_leaves_hears_of_no_SIGHUP)
+{
+    leave_at("HUP", SIGHUP);
+    remains_without_SIGHUP();
 }
 END_TEST
 
@@ -280,12 +286,7 @@ START_TEST(late_supervisor_repeats_no_SIGHUP)
     kill(c.pid, SIGHUP);
     ck_assert(cli_says(&c, "leaving"));
     kill(supervisor, SIGCONT);
-    ck_assert(cli_complains(&c, "still holding"));
-    kill(c.pid, SIGTERM);
-    ck_assert(cli_says(&c, "got 15\n"));
-    ck_assert(!strstr(c.out.text, "got 1\n"));
-    cli_close_in(&c);
-    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 0);
+    remains_without_SIGHUP();
 }
 END_TEST
 

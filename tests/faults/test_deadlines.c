@@ -126,6 +126,16 @@ static int run_timed(void *arg)
     return rc == 0 ? rlock_rwlock_unlock(timed->lock) : rc;
 }
 
+/* A call waits when the server has answered that others have the lock. Within the request
+ * before that, it would stand still for too short a time to count as late. */
+static bool has_begun_to_wait(void *arg)
+{
+    const rlock_stats_t *before = arg;
+    rlock_stats_t now;
+    OK(rlock_client_getstats(c, &now));
+    return now.waits > before->waits;
+}
+
 static int run_unlock_and_wait(void *lock)
 {
     int rc = frees[freed].writes || frees[freed].reads ? rlock_rwlock_unlock(lock)
@@ -149,10 +159,13 @@ START_TEST(lock_freed_during_a_standstill_past_the_deadline_is_acquired)
     void *held = rw ? (void *)&rw_theirs : (void *)&theirs;
     for (int i = 0; rc != 0 && i < TRIES; i++) {
         struct task task;
+        rlock_stats_t before;
         struct timed timed = { test_in_ms(CLOCK_MONOTONIC, test_ms(300)),
                                rw ? (void *)&rw_ours : (void *)&m, _i };
         OK(rw ? rlock_rwlock_wrlock(held) : rlock_mutex_lock(held));
+        OK(rlock_client_getstats(c, &before));
         task_start(&task, run_timed, &timed);
+        ck_assert(test_wait_until(has_begun_to_wait, &before, SOON_MS));
         stand_past_deadline(&task, &timed, run_unlock_and_wait, held);
         rc = task_join(&task);
         ck_assert(rc == 0 || rc == ETIMEDOUT || rc == ENOTCONN);
@@ -160,6 +173,18 @@ START_TEST(lock_freed_during_a_standstill_past_the_deadline_is_acquired)
     OK(rc);
 }
 END_TEST
+
+/* The task stands still while the proxy's rule holds the reply to its request; the reply
+ * comes, and the deadline passes. */
+static void stand_within_request(struct task *task, const struct timed *timed, int rule)
+{
+    char byte = 0;
+    ck_assert(test_proxy_wait_hits(proxy, rule, 1, SOON_MS));
+    ck_assert_int_eq(pthread_kill(task->thread, SIGUSR1), 0);
+    ck_assert_int_eq(read(stood[0], &byte, 1), 1);
+    test_proxy_release(proxy, rule);
+    wait_past(&timed->at);
+}
 
 /* The thread stands still while it waits for the reply to its first request; that reply
  * says that others have the lock. */
@@ -180,11 +205,7 @@ START_TEST(lock_freed_during_a_standstill_within_a_request_is_acquired)
         char byte = 0;
         OK(rlock_mutex_lock(&theirs));
         task_start(&task, run_timedlock, &timed);
-        ck_assert(test_proxy_wait_hits(proxy, rule, 1, SOON_MS));
-        ck_assert_int_eq(pthread_kill(task.thread, SIGUSR1), 0);
-        ck_assert_int_eq(read(stood[0], &byte, 1), 1);
-        test_proxy_release(proxy, rule);
-        wait_past(&timed.at);
+        stand_within_request(&task, &timed, rule);
         OK(rlock_mutex_unlock(&theirs));
         test_pause_ms(100); /* beyond what a request may take after the deadline */
         ck_assert_int_eq(write(goes_on[1], &byte, 1), 1);
@@ -207,11 +228,7 @@ START_TEST(reply_that_came_during_a_standstill_is_read)
                          .contains = rlk_scripts[RLK_MUTEX_ACQUIRE].sha);
     struct timed timed = { test_in_ms(CLOCK_MONOTONIC, test_ms(300)), &m, 0 };
     task_start(&task, run_timedlock, &timed);
-    ck_assert(test_proxy_wait_hits(proxy, rule, 1, SOON_MS));
-    ck_assert_int_eq(pthread_kill(task.thread, SIGUSR1), 0);
-    ck_assert_int_eq(read(stood[0], &byte, 1), 1);
-    test_proxy_release(proxy, rule);
-    wait_past(&timed.at);
+    stand_within_request(&task, &timed, rule);
     test_pause_ms(100); /* beyond what a request may take after the deadline */
     ck_assert_int_eq(write(goes_on[1], &byte, 1), 1);
     OK(task_join(&task));
