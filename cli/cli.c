@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -145,6 +146,10 @@ bool cli_common_option(const struct cli_command *command, struct cli_server *ser
 {
     extern char *optarg;
 
+    if (option >= CLI_OPT_TLS && option <= CLI_OPT_TLS_LAST) {
+        server->tls[option - CLI_OPT_TLS] = optarg;
+        return true;
+    }
     switch (option) {
     case CLI_OPT_URL:
         server->url = optarg;
@@ -233,6 +238,39 @@ static void set_credentials(const struct cli_command *command,
     explicit_bzero(line, sizeof(line));
 }
 
+static int set_verify(rlock_clientattr_t *attr, const char *verify)
+{
+    if (strcmp(verify, "full") == 0)
+        return rlock_clientattr_setverify(attr, RLOCK_VERIFY_FULL);
+    return strcmp(verify, "ca") == 0 ? rlock_clientattr_setverify(attr, RLOCK_VERIFY_CA)
+                                     : EINVAL;
+}
+
+static void set_tls(const struct cli_command *command, const struct cli_server *server,
+                    rlock_clientattr_t *attr)
+{
+    static const struct {
+        const char *name;
+        int (*set)(rlock_clientattr_t *attr, const char *value);
+    } options[] = {
+        { "--tls-cafile", rlock_clientattr_setcafile },
+        { "--tls-cadir", rlock_clientattr_setcadir },
+        { "--tls-certfile", rlock_clientattr_setcertfile },
+        { "--tls-keyfile", rlock_clientattr_setkeyfile },
+        { "--tls-name", rlock_clientattr_settlsname },
+        { "--tls-verify", set_verify },
+    };
+
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+        if (!server->tls[i])
+            continue;
+        int rc = options[i].set(attr, server->tls[i]);
+        if (rc != 0)
+            cli_bad_usage(command, "%s: %s", options[i].name,
+                          rlock_errmsg()[0] ? rlock_errmsg() : "it is full or ca");
+    }
+}
+
 const struct cli_named *cli_server(void)
 {
     return &named;
@@ -247,6 +285,20 @@ static void note_server(const rlock_client_t *client, bool by_option)
     named.source = by_option ? "--url" : cli_printable(source);
     named.is_built_in = strcmp(source, "built-in default") == 0;
     named_by_option = by_option;
+}
+
+/* Options for TLS beside a URL without TLS are an error, because the user expects TLS. */
+static void check_tls(const struct cli_command *command, const struct cli_server *server)
+{
+    bool is_tls = strncasecmp(named.url, "rediss:", 7) == 0 ||
+                  strncasecmp(named.url, "valkeys:", 8) == 0;
+
+    for (size_t i = 0; i < sizeof(server->tls) / sizeof(server->tls[0]); i++)
+        if (server->tls[i] && !is_tls)
+            cli_bad_usage(
+                command,
+                "options for TLS need a URL with rediss://, but the server is %s",
+                named.url);
 }
 
 rlock_client_t *cli_open(const struct cli_command *command,
@@ -266,11 +318,13 @@ rlock_client_t *cli_open(const struct cli_command *command,
         attr = &plain;
     }
     set_credentials(command, server, attr);
+    set_tls(command, server, attr);
     int rc = rlock_client_open(&client, url, attr);
     if (rc != 0) /* immediately: the next call of the library replaces the message */
         exit(cli_failed(rc, url ? "cannot use the URL from --url"
                                 : "no server can be reached"));
     note_server(client, url != NULL);
+    check_tls(command, server);
     if (attr == &plain)
         rlock_clientattr_destroy(&plain);
     return client;

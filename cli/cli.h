@@ -31,6 +31,8 @@ enum {
     CLI_OPT_URL = 0x100,
     CLI_OPT_USER,
     CLI_OPT_PASSWORD_FILE,
+    CLI_OPT_TLS, /* the first option for TLS; in the order of set_tls in cli.c */
+    CLI_OPT_TLS_LAST = CLI_OPT_TLS + 5,
     CLI_OPT_OWN, /* a command's own long options begin here */
 };
 
@@ -41,6 +43,12 @@ enum {
     { "url", required_argument, NULL, CLI_OPT_URL },                                     \
         { "user", required_argument, NULL, CLI_OPT_USER },                               \
         { "password-file", required_argument, NULL, CLI_OPT_PASSWORD_FILE },             \
+        { "tls-cafile", required_argument, NULL, CLI_OPT_TLS },                          \
+        { "tls-cadir", required_argument, NULL, CLI_OPT_TLS + 1 },                       \
+        { "tls-certfile", required_argument, NULL, CLI_OPT_TLS + 2 },                    \
+        { "tls-keyfile", required_argument, NULL, CLI_OPT_TLS + 3 },                     \
+        { "tls-name", required_argument, NULL, CLI_OPT_TLS + 4 },                        \
+        { "tls-verify", required_argument, NULL, CLI_OPT_TLS + 5 },                      \
         { "help", no_argument, NULL, 'h' },                                              \
     {                                                                                    \
         NULL, 0, NULL, 0                                                                 \
@@ -49,6 +57,7 @@ enum {
 /* The values of the common options. Zeroed: none. */
 struct cli_server {
     const char *url, *user, *password_file;
+    const char *tls[CLI_OPT_TLS_LAST - CLI_OPT_TLS + 1]; /* cafile and so on */
 };
 
 /* One command. `usage` is the text of its --help, at most one screen. */

@@ -7,7 +7,7 @@ EXTRA_DIST += cmake/rlockConfig.cmake.in build-aux/relative-path
 
 rlockConfig.cmake: cmake/rlockConfig.cmake.in build-aux/relative-path Makefile
 	$(AM_V_GEN)back=`$(srcdir)/build-aux/relative-path '$(cmakedir)' '$(includedir)'` && \
-	  $(SED) "s|@includedir_from_here@|$$back|" $(srcdir)/cmake/rlockConfig.cmake.in >$@.tmp && mv $@.tmp $@
+	  $(SED) -e "s|@includedir_from_here@|$$back|" -e "s|@with_tls_here@|$(RLOCK_WITH_TLS)|" $(srcdir)/cmake/rlockConfig.cmake.in >$@.tmp && mv $@.tmp $@
 
 # Uninstalling takes away the directories that a bare prefix had not, as long as they are
 # empty; bin, sbin, include, lib, share and share/man stay in any case.

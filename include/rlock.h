@@ -9,7 +9,8 @@
  *
  * Every function that sends a request to the server may also return:
  *   ENOTCONN  no server could be reached before the deadline
- *   EACCES    the server refused the credentials or an ACL rule
+ *   EACCES    the server refused the credentials or an ACL rule; with TLS also: the
+ *             client or the server did not accept the other's certificate
  *   EPROTO    the reply was unexpected, or a key of this name holds foreign data
  *             (the data stays untouched; a hash counts as a held lock, whatever
  *             program wrote it)
@@ -312,7 +313,8 @@ typedef struct rlock_clientattr {
     int32_t rlk_handoff_count;
     int32_t rlk_guard;
     int64_t rlk_retain_ms;
-    uint8_t rlk_reserved[1704 + 2 * (8 - sizeof(void *))];
+    char rlk_texts[1536]; /* cafile and so on */
+    uint8_t rlk_reserved[168 + 2 * (8 - sizeof(void *))];
 } rlock_clientattr_t;
 
 /* Durations by powers of two of a microsecond: buckets[0] counts those below 1 us,
@@ -384,10 +386,12 @@ typedef struct rlock_stats {
  * Succeeds while the server is unreachable (locks wait for it; rlock_client_ping
  * checks it).
  *
- * url   redis://[user[:password]@]host[:port][/db][?parameters], or
+ * url   redis://[user[:password]@]host[:port][/db][?parameters], rediss:// the same over
+ *       TLS (valkey:// and valkeys:// mean the same), or
  *       unix:///path/to/socket[?parameters]; parameters: db, lease, presence,
  *       commandtimeout, connecttimeout (ms), mutextype=recursive|errorcheck|normal,
- *       handoffms, handoffcount, retain (ms), guard=0|1.
+ *       handoffms, handoffcount, retain (ms), guard=0|1; with TLS: cafile, cadir,
+ *       certfile, keyfile, tlsname, verify=full|ca (rlock_clientattr_setcafile).
  *       NULL or empty: $RLOCK_URL; if that is unset or empty, the URL in the system's
  *       file /etc/rlock.conf (below configure's sysconfdir; RLOCK_CONF names another
  *       file, see rlock.conf(5)); without such a file, redis://127.0.0.1:6379. The URL
@@ -398,8 +402,9 @@ typedef struct rlock_stats {
  *
  *   EINVAL   malformed URL, unknown scheme or parameter, value out of range; or the
  *            file, or the password file that it names, is wrong or unreadable (such a
- *            file is never passed over). The message names the file and its line
- *   ENOTSUP  rediss:// (TLS is not built yet)
+ *            file is never passed over). The message names the file and its line; or
+ *            a file for TLS cannot be read or used: the message names its path
+ *   ENOTSUP  rediss://, and the library was built without TLS
  *   ENOMEM, EAGAIN (see the top of this file), EMFILE, ENFILE
  * On failure *ret_client is untouched. Blocks: no network; reads those files.
  * Since: 0.1
@@ -509,10 +514,35 @@ int rlock_clientattr_setcredentials(rlock_clientattr_t *attr, const char *user,
 /* NULL: none */
 int rlock_clientattr_seteventcallback(rlock_clientattr_t *attr, rlock_event_fn fn,
                                       void *arg);
-/* ENOTSUP: TLS is not built yet */
+/* For URLs with rediss:// and valkeys://; no effect with other URLs. The URL's parameters
+ * of the same names override these attributes. Texts are copied; "" unsets one; together
+ * they have at most 1,500 bytes.
+ *
+ * cafile    file of the authorities that may have issued the server's certificate (PEM,
+ *           one or more)
+ * cadir     the same, a directory as openssl-rehash(1) makes it; if neither is set, those
+ *           of the system
+ * certfile  the client's own certificate, for servers that require one (PEM; the
+ *           certificates between it and its authority may follow)
+ * keyfile   its key (PEM, without a passphrase); if unset, it is in certfile
+ * tlsname   the name or the address that the server's certificate must be for; if unset,
+ *           the URL's host
+ * verify    RLOCK_VERIFY_FULL (the initial value): the certificate must be issued by such
+ *           an authority, and be for that name. RLOCK_VERIFY_CA: the authority alone is
+ *           checked. No value switches both checks off.
+ *
+ * rlock_client_open reads the files. If a file has changed, the next connection reads it
+ * again. EINVAL: not initialized, NULL, another value of verify; ENAMETOOLONG; ENOTSUP:
+ * built without TLS. Blocks: no. Threads: one at a time for each object. */
 int rlock_clientattr_setcafile(rlock_clientattr_t *attr, const char *path);
+int rlock_clientattr_setcadir(rlock_clientattr_t *attr, const char *path);
 int rlock_clientattr_setcertfile(rlock_clientattr_t *attr, const char *path);
 int rlock_clientattr_setkeyfile(rlock_clientattr_t *attr, const char *path);
+int rlock_clientattr_settlsname(rlock_clientattr_t *attr, const char *name);
+#define RLOCK_VERIFY_FULL 0
+#define RLOCK_VERIFY_CA 1
+int rlock_clientattr_setverify(rlock_clientattr_t *attr, int verify);
+int rlock_clientattr_getverify(const rlock_clientattr_t *attr, int *ret_verify);
 
 /* The directory of the crash guard that a client opened now would use: $RLOCK_RUNDIR
  * if it is set (empty: no crash guard), else /run/rlock if that exists and the caller may

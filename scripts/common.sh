@@ -15,8 +15,8 @@ die() {
 # libFuzzer.
 BUILD_NEEDS='hdr:stdio.h=libc6-dev cmd:gcc=gcc cmd:make=make cmd:autoconf=autoconf
   cmd:automake=automake cmd:libtoolize=libtool cmd:pkg-config=pkg-config
-  pc:hiredis=libhiredis-dev pc:ncursesw=libncurses-dev cmd:redis-server=redis-server'
-CHECK_NEEDS="$BUILD_NEEDS cmd:g++=g++ cmd:clang=clang cmd:clang-format=clang-format
+  pc:hiredis=libhiredis-dev pc:openssl=libssl-dev pc:ncursesw=libncurses-dev cmd:redis-server=redis-server'
+CHECK_NEEDS="$BUILD_NEEDS cmd:openssl=openssl cmd:stunnel4=stunnel4 cmd:g++=g++ cmd:clang=clang cmd:clang-format=clang-format
   pc:check=check cmd:valgrind=valgrind
   fuzz:clang=libclang-rt-dev pkg:libc6-dbg=libc6-dbg cmd:xz=xz-utils
   cmd:mandoc=mandoc cmd:yamllint=yamllint cmd:python3=python3 cmd:zsh=zsh cmd:fish=fish

@@ -30,6 +30,7 @@ EXTRA_DIST += \
 	doc/design/robust.md \
 	doc/design/rwlock.md \
 	doc/design/scripts.md \
+	doc/design/topology.md \
 	doc/design/times.md \
 	doc/model/README.md \
 	doc/model/check \

@@ -9,6 +9,11 @@
 TEST_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/tests/scenes -I$(top_srcdir)/tests/helpers \
 	-I$(top_srcdir)/tests/nemesis $(HIREDIS_CFLAGS) $(CHECK_CFLAGS) $(CLI_CPPFLAGS) \
 	-DTEST_SRCDIR='"$(abs_top_srcdir)"' -DTEST_SYSCONFDIR='"$(sysconfdir)"'
+if WITH_TLS
+TEST_CPPFLAGS += $(OPENSSL_CFLAGS) -DTEST_TLS=1 -DTEST_TLS_CODE=0
+else
+TEST_CPPFLAGS += -DTEST_TLS=0 -DTEST_TLS_CODE=ENOTSUP
+endif
 INSIDE_CPPFLAGS = $(TEST_CPPFLAGS) -I$(top_builddir) -I$(top_srcdir)/src
 # Linked without libtool, which takes longer than the linker: with the library's objects, or
 # with none of the library. Only programs that use the shared library need it.
@@ -16,7 +21,7 @@ TEST_LINK = $(CCLD) $(AM_CFLAGS) $(CFLAGS) $(AM_LDFLAGS) $(LDFLAGS) -o $@
 RLK_ARCHIVE = .libs/librlk.a
 .libs/librlk.a: librlk.la
 	@:
-TEST_LIBS = tests/libtesthelp.a $(HIREDIS_LIBS) $(CHECK_LIBS) -lpthread -ldl -lrt -lutil
+TEST_LIBS = tests/libtesthelp.a $(HIREDIS_LIBS) $(OPENSSL_LIBS) $(CHECK_LIBS) -lpthread -ldl -lrt -lutil
 
 include $(srcdir)/tests/programs.mk
 

@@ -6,7 +6,7 @@
 # names and URLs have.
 
 # Options that the next word belongs to.
-_rlock_valued='--(url|user|password-file|interval|wait|conflict-exit-code|lease|on-lost|grace|max-hold|min-hold|fd|within)|-E'
+_rlock_valued='--(url|user|password-file|tls-(cafile|cadir|certfile|keyfile|name|verify)|interval|wait|conflict-exit-code|lease|on-lost|grace|max-hold|min-hold|fd|within)|-E'
 
 # The names of the locks that are held, from the server that these words name: those that
 # are found in a fifth of a second, for a database may have millions of keys. Quiet; left
@@ -15,7 +15,7 @@ _rlock_names() {
   local rlock=$1 server=()
   while (($# > 1)); do
     case $1 in
-      --url | --user | --password-file) [[ $2 == - ]] || server+=("$1" "$2") ;;
+      --url | --user | --password-file | --tls-*) [[ $2 == - ]] || server+=("$1" "$2") ;;
     esac
     shift
   done
@@ -60,7 +60,7 @@ _rlock_command() {
 
 _rlock() {
   local words last word i own names=yes
-  local common='--url --user --password-file --help'
+  local common='--url --user --password-file --tls-cafile --tls-cadir --tls-certfile --tls-keyfile --tls-name --tls-verify --help'
   read -ra words <<<"${COMP_LINE:0:COMP_POINT}"
   [[ ${COMP_LINE:0:COMP_POINT} != *[[:space:]] ]] || words+=('')
   last=$((${#words[@]} - 1))
@@ -94,7 +94,8 @@ _rlock() {
   if ((i > last)); then # the value of an option
     case ${words[last - 1]} in
       --on-lost) _rlock_offer "$word" < <(printf '%s\n' term warn) ;;
-      --password-file) compopt -o default 2>/dev/null ;;
+      --tls-verify) _rlock_offer "$word" < <(printf '%s\n' full ca) ;;
+      --password-file | --tls-*file | --tls-cadir) compopt -o default 2>/dev/null ;;
     esac
   elif ((i == last)) && [[ $word == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$own $common" -- "$word")

@@ -9,7 +9,7 @@ function __rlock_names
     set -l words (commandline -opc)
     for i in (seq 2 (math (count $words) - 1))
         switch $words[$i]
-            case --url --user --password-file
+            case --url --user --password-file --tls-cafile --tls-cadir --tls-certfile --tls-keyfile --tls-name --tls-verify
                 test "$words[(math $i + 1)]" = -
                 or set -a server $words[$i] $words[(math $i + 1)]
         end
@@ -21,7 +21,8 @@ end
 # the first one; 1 and more for run's command.
 function __rlock_operands
     set -l words (commandline -opc)[3..-1]
-    set -l valued --url --user --password-file --interval --wait -E --conflict-exit-code \
+    set -l valued --url --user --password-file --tls-cafile --tls-cadir --tls-certfile \
+        --tls-keyfile --tls-name --tls-verify --interval --wait -E --conflict-exit-code \
         --lease --on-lost --grace --max-hold --min-hold --fd --within
     while set -q words[1]
         switch $words[1]
@@ -79,6 +80,12 @@ set -l all '__rlock_in run list show watch wait release doctor'
 complete -c rlock -n $all -l url -x -d 'The server'
 complete -c rlock -n $all -l user -x -d 'Its user'
 complete -c rlock -n $all -l password-file -r -F -d 'First line of this file'
+complete -c rlock -n $all -l tls-cafile -r -F -d 'Authorities of the server'
+complete -c rlock -n $all -l tls-cadir -r -F -d 'Directory of authorities'
+complete -c rlock -n $all -l tls-certfile -r -F -d 'Own certificate'
+complete -c rlock -n $all -l tls-keyfile -r -F -d 'Its key'
+complete -c rlock -n $all -l tls-name -x -d 'Name in the certificate'
+complete -c rlock -n $all -l tls-verify -x -a 'full ca' -d 'What is compared'
 complete -c rlock -n $all -s h -l help -d 'Options of the command'
 
 complete -c rlock -n '__rlock_in run' -l fair -d 'In the order of arrival'

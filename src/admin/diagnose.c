@@ -412,6 +412,8 @@ static int diagnose(struct rlk_diagnosis *d)
     if (rc == 0)
         rc = rlk_diagnose_acl(d);
     if (rc == 0)
+        rc = rlk_diagnose_tls(d);
+    if (rc == 0)
         rc = rlk_diagnose_access(d);
     if (rc == 0)
         rc = tell_scripts(d);

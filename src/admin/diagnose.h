@@ -70,6 +70,8 @@ int rlk_diagnose_leases(struct rlk_diagnosis *d);
 
 /* The user's rights, found by trying; changes nothing. */
 int rlk_diagnose_acl(struct rlk_diagnosis *d);
+/* Whether the connection uses TLS, and whether it is configured well. */
+int rlk_diagnose_tls(struct rlk_diagnosis *d);
 /* Who else can act as this user, or read the traffic. */
 int rlk_diagnose_access(struct rlk_diagnosis *d);
 

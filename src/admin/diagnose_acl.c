@@ -365,23 +365,24 @@ int rlk_diagnose_access(struct rlk_diagnosis *d)
     char shown[RLK_LOG_NAME_SIZE];
     enum rights rights;
     bool near = !target->host || is_this_host(target->host);
+    bool has_key = target->tls_store && target->tls.certfile;
 
     int rc = look_for_all(d, user, &rights);
     if (rc != 0)
         return rc;
     rlk_log_name(shown, sizeof(shown), user, strlen(user));
-    if (target->host && !target->password)
+    if (target->host && !target->password && !has_key)
         return rlk_diagnose_tell(
             d, near ? LOG_NOTICE : LOG_WARNING, "access",
             "The server asks for no password: everybody who reaches its port can take, "
             "end and forge every lock. Give locks a user of their own, with a password "
             "(doc/ACL.md).");
-    if (!near)
+    if (!near && !target->tls_store)
         return rlk_diagnose_tell(
             d, LOG_WARNING, "access",
             "The password of \"%s\" and all lock traffic go to another host in clear "
-            "text: everybody who reads them on the way can act as this user. Use a "
-            "trusted network or a tunnel.",
+            "text: everybody who reads them on the way can act as this user. Use TLS "
+            "(rediss://, doc/TLS.md) or a tunnel.",
             shown);
     if (rights == ALL)
         return rlk_diagnose_tell(
@@ -391,12 +392,12 @@ int rlk_diagnose_access(struct rlk_diagnosis *d)
             "their own (doc/ACL.md).",
             shown,
             target->password ? "everybody who reads the password"
+            : has_key        ? "everybody who reads the key"
                              : "everybody who opens the socket");
     return rlk_diagnose_tell(
         d, LOG_INFO, "access",
         rights == SOME
-            ? "The user \"%s\" may not do everything, and comes from this host."
-            : "The user \"%s\" comes from this host; the server does not show this "
-              "user's rights.",
-        shown);
+            ? "The user \"%s\" may not do everything, and comes %s."
+            : "The user \"%s\" comes %s; the server does not show this user's rights.",
+        shown, near ? "from this host" : "by TLS");
 }

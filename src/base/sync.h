@@ -43,8 +43,9 @@ typedef pthread_t rlk_thread_t;
  * here, to save room. */
 struct rlk_sync_sections {
     volatile int count;
-    bool forking;       /* fork.c: this thread holds what prepare() took */
-    unsigned char ends; /* thread.c: how many times its destructor has run */
+    bool forking;         /* fork.c: this thread holds what prepare() took */
+    volatile bool in_tls; /* tls_gate.c: the thread is inside OpenSSL */
+    unsigned char ends;   /* thread.c: how many times its destructor has run */
     struct rlk_mutex *volatile asleep; /* included in the count, whether held or not */
 };
 extern _Thread_local struct rlk_sync_sections rlk_sync_sections RLK_TLS

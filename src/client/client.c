@@ -151,6 +151,8 @@ int rlk_client_configure(struct rlk_config *config, const char *url,
     rc = copy_text(&config->target.user, attr->rlk_user);
     if (rc == 0)
         rc = copy_text(&config->target.password, attr->rlk_password);
+    if (rc == 0)
+        rc = rlk_url_tls_take(&config->target.tls, attr->rlk_texts);
     if (rc != 0)
         return rc;
     if (!url || !url[0])
@@ -160,6 +162,23 @@ int rlk_client_configure(struct rlk_config *config, const char *url,
 }
 
 /* ---- start */
+
+static int make_tls(struct rlock_client *client)
+{
+    struct rlk_target *target = &client->config.target;
+
+    if (!target->tls.on)
+        return 0;
+    rlk_tls_set_exit(rlk_client_exit_tls);
+    return rlk_tls_store_create(&target->tls_store, target);
+}
+
+/* Called when no connection is left. */
+static void end_tls(struct rlock_client *client)
+{
+    rlk_tls_store_free(client->config.target.tls_store);
+    client->config.target.tls_store = NULL;
+}
 
 static int make_pool(struct rlock_client *client)
 {
@@ -201,7 +220,9 @@ int rlk_client_start(struct rlock_client *client, bool is_default)
     rc = rlk_registry_init(reg);
     if (rc != 0)
         return rc;
-    rc = make_pool(client);
+    rc = make_tls(client);
+    if (rc == 0)
+        rc = make_pool(client);
     if (rc == 0) { /* before the first request */
         rlk_livefile_start(client);
         rlk_peer_watch_start(client, &rlk_renewer_of_recovery);
@@ -220,6 +241,7 @@ int rlk_client_start(struct rlock_client *client, bool is_default)
     rlk_livefile_free(client);
     rlk_pool_free(client->pool);
     client->pool = NULL;
+    end_tls(client);
     rlk_registry_destroy(reg);
     return rc;
 }
@@ -273,6 +295,7 @@ void rlk_client_shut(struct rlock_client *client)
     rlk_sync_mutex_unlock(&reg->mu);
     rlk_pool_free(client->pool);
     client->pool = NULL;
+    end_tls(client);
     if (client->config.target.password)
         explicit_bzero(client->config.target.password,
                        strlen(client->config.target.password));
@@ -293,6 +316,8 @@ void rlk_client_disown(struct rlock_client *client)
     rlk_livefile_forget(client);
     memset(&client->subscription, 0, sizeof(client->subscription));
     client->pool = NULL;
+    rlk_tls_store_disown(client->config.target.tls_store);
+    client->config.target.tls_store = NULL;
     client->memory_refs = 1;
     client->interrupted = false;
     client->users = 0;

@@ -119,6 +119,14 @@ static inline void rlk_client_answered(struct rlock_client *client, int64_t sent
 
 #define RLK_CLIENT_OF(reg) RLK_CONTAINER_OF(reg, struct rlock_client, registry)
 
+/* Whether the client cannot reach its server any more, because exit() has ended the use
+ * of OpenSSL. Then the two threads skip the client, so that the program gets no events
+ * while it exits. */
+static inline bool rlk_client_is_over(const struct rlock_client *client)
+{
+    return client->config.target.tls_store && rlk_tls_ended();
+}
+
 static inline int64_t rlk_client_command_timeout(const struct rlock_client *client)
 {
     return client->config.command_timeout_ms * RLK_CLIENT_NS_PER_MS;

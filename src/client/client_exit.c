@@ -67,6 +67,26 @@ static void give_up_holders(struct rlk_thread *thread, bool at_exit)
         give_up_holder(RLK_CONTAINER_OF(l, struct rlk_holder, thread_link), at_exit);
 }
 
+static bool is_over_tls(const struct rlk_holder *holder)
+{
+    return RLK_CLIENT_OF(holder->hold->lock->registry)->config.target.tls_store != NULL;
+}
+
+/* Gives up the thread's holds at servers that are reached by TLS. */
+static void give_up_tls_holders(struct rlk_thread *thread)
+{
+    struct rlk_list *l, *next;
+
+    if (thread->fast && is_over_tls(thread->fast))
+        give_up_fast(thread, true);
+    for (l = rlk_list_first(&thread->holds); l; l = next) {
+        struct rlk_holder *holder = RLK_CONTAINER_OF(l, struct rlk_holder, thread_link);
+        next = l->next != &thread->holds ? l->next : NULL;
+        if (is_over_tls(holder))
+            give_up_holder(holder, true);
+    }
+}
+
 void rlk_client_thread_ended(struct rlk_thread *thread)
 {
     give_up_holders(thread, false);
@@ -75,6 +95,33 @@ void rlk_client_thread_ended(struct rlk_thread *thread)
 /* ---- processes that end */
 
 enum { EXIT_MS = 1000 };
+
+static void end_client(struct rlock_client *client, int64_t end)
+{
+    rlk_registry_lock(&client->registry);
+    rlk_handoff_end_all_locked(&client->registry, rlk_clock_boot());
+    rlk_registry_unlock(&client->registry);
+    rlk_client_drain(client, end);
+    rlk_registry_lock(&client->registry);
+    bool settled = !rlk_intent_used_locked(&client->registry.slots);
+    rlk_registry_unlock(&client->registry);
+    rlk_livefile_leave(client, settled);
+}
+
+/* Ends the clients with TLS, or those without. (The destructor below ends only those
+ * without: rlk_client_exit_tls has ended the others before.) */
+static void end_clients(bool with_tls)
+{
+    struct rlock_client *client;
+    int64_t end = rlk_clock_mono() + EXIT_MS * RLK_NS_PER_MS;
+
+    for (uint64_t number = 0; (client = rlk_client_keep_after(number)) != NULL;
+         rlk_client_put(client)) {
+        number = client->number;
+        if ((client->config.target.tls_store != NULL) == with_tls)
+            end_client(client, end);
+    }
+}
 
 /* rule: G15 */
 /* Runs at exit() and at the return from main, after the program's own handlers, which
@@ -87,8 +134,6 @@ enum { EXIT_MS = 1000 };
 __attribute__((destructor)) static void process_ends(void)
 {
     struct rlk_thread *thread = rlk_thread_mine();
-    struct rlock_client *client;
-    int64_t end = rlk_clock_mono() + EXIT_MS * RLK_NS_PER_MS;
 
     rlk_log_end();
     if (rlk_fork_in_child() || rlk_sync_sections_interrupted())
@@ -96,17 +141,23 @@ __attribute__((destructor)) static void process_ends(void)
     struct rlk_cancel cancel = rlk_sync_cancel_disable();
     if (thread)
         give_up_holders(thread, true);
-    for (uint64_t number = 0; (client = rlk_client_keep_after(number)) != NULL;
-         rlk_client_put(client)) {
-        number = client->number;
-        rlk_registry_lock(&client->registry);
-        rlk_handoff_end_all_locked(&client->registry, rlk_clock_boot());
-        rlk_registry_unlock(&client->registry);
-        rlk_client_drain(client, end);
-        rlk_registry_lock(&client->registry);
-        bool settled = !rlk_intent_used_locked(&client->registry.slots);
-        rlk_registry_unlock(&client->registry);
-        rlk_livefile_leave(client, settled);
-    }
+    end_clients(false);
+    rlk_sync_cancel_restore(cancel);
+}
+
+/* rule: P5 */
+/* The same for clients that use OpenSSL, because OpenSSL has ended before the destructor
+ * above runs. The program's own handlers that run after this one find the thread's locks
+ * of these clients released. */
+void rlk_client_exit_tls(void)
+{
+    struct rlk_thread *thread = rlk_thread_mine();
+
+    if (rlk_fork_in_child() || rlk_sync_sections_interrupted())
+        return;
+    struct rlk_cancel cancel = rlk_sync_cancel_disable();
+    if (thread)
+        give_up_tls_holders(thread);
+    end_clients(true);
     rlk_sync_cancel_restore(cancel);
 }

@@ -32,5 +32,8 @@ struct rlock_client *rlk_client_keep_after(uint64_t number);
 
 /* Gives up the holds of a thread that ends (rlk_thread_set_exit). */
 void rlk_client_thread_ended(struct rlk_thread *thread);
+/* Called by exit() before OpenSSL frees its state (rlk_tls_set_exit): ends the clients
+ * that use OpenSSL. */
+void rlk_client_exit_tls(void);
 
 #endif

@@ -44,6 +44,7 @@ static bool draining; /* one thread waits for them */
 static void prepare_fork(void)
 {
     rlk_sync_mutex_lock(&mu);
+    rlk_tls_hold(); /* first, because a thread inside OpenSSL may open a file */
     rlk_fd_hold();
     rlk_log_hold();
 }
@@ -52,6 +53,7 @@ static void forked_parent(void)
 {
     rlk_log_unhold();
     rlk_fd_unhold();
+    rlk_tls_unhold();
     rlk_sync_mutex_unlock(&mu);
 }
 
@@ -70,6 +72,7 @@ static void forked_child(bool late)
         }
     }
     rlk_fd_forget(late);
+    rlk_tls_forget(late);
     rlk_thread_forget();
     rlk_watchdog_forget();
     rlk_subscriber_forget();

@@ -91,6 +91,8 @@ static int fd(struct rlk_loop_member *member, short *ret_events)
 {
     struct rlk_subscription *sub = &client_of(member)->subscription;
     *ret_events = POLLIN;
+    if (rlk_client_is_over(client_of(member)))
+        return -1;
     if (sub->mode != RLK_SUB_OWN)
         return sub->mode == RLK_SUB_LENT ? sub->watch_fd : -1;
     if (!sub->conn)
@@ -567,6 +569,8 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
     struct rlock_client *client = client_of(member);
     struct rlk_subscription *sub = &client->subscription;
 
+    if (rlk_client_is_over(client))
+        return RLK_NEVER;
     if (!rlk_events_news(client))
         return 0;
     bool work_due =

@@ -76,7 +76,7 @@ void rlk_watchdog_forget(void)
 static int fd(struct rlk_loop_member *member, short *ret_events)
 {
     struct rlk_watch *watch = &client_of(member)->watch;
-    if (!watch->conn)
+    if (!watch->conn || rlk_client_is_over(client_of(member)))
         return -1;
     *ret_events = rlk_conn_events(watch->conn);
     return rlk_conn_fd(watch->conn);
@@ -261,6 +261,8 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
     struct rlk_watch *watch = &client->watch;
     bool need_conn = false;
 
+    if (rlk_client_is_over(client))
+        return RLK_NEVER;
     /* A server that is not a master any more does not know what the new master
      * granted, and would report such holds as gone. Requests in flight are repeated. */
     if (watch->conn && rlk_conn_moved(watch->conn)) {

@@ -9,6 +9,7 @@
 #define RLK_ATTR_UNSET (-1) /* rlk_type, rlk_handoff_*, rlk_retain_ms: not set */
 
 /* Whether `attr` is an object of that type; if not, the message says what is wrong. */
+bool rlk_client_api_attr_good(const rlock_clientattr_t *attr); /* of a client */
 bool rlk_attr_good(const struct rlk_attr *attr, uint32_t magic);
 
 /* The frame of every getter and setter. A condition that fails has set the message. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rlock_client_*, rlock_clientattr_*, and the calls that need no client. Thread: any. */
 #include "lock/acquire.h"
+#include "lock/attr.h"
 #include "lock/call.h"
 #include "lock/handle.h"
 #include "state/fastpath.h"
@@ -19,7 +20,7 @@ _Static_assert(offsetof(rlock_stats_t, rlk_reserved) == 203 * 8, "part of the AB
 
 /* ---- attributes */
 
-static bool good(const rlock_clientattr_t *attr)
+bool rlk_client_api_attr_good(const rlock_clientattr_t *attr)
 {
     if (!rlk_error_argument_there("the attributes object", attr))
         return false;
@@ -33,7 +34,7 @@ static bool good(const rlock_clientattr_t *attr)
     do {                                                                                 \
         struct rlk_call call = rlk_call_enter();                                         \
         int rc = 0;                                                                      \
-        if (!good(attr) || !(condition))                                                 \
+        if (!rlk_client_api_attr_good(attr) || !(condition))                             \
             rc = EINVAL;                                                                 \
         else                                                                             \
             __VA_ARGS__;                                                                 \
@@ -159,34 +160,14 @@ int rlock_clientattr_seteventcallback(rlock_clientattr_t *attr, rlock_event_fn f
     ATTR_CALL(attr, true, attr->rlk_event_fn = fn, attr->rlk_event_arg = arg);
 }
 
-static int no_tls(void)
-{
-    return rlk_error_set(ENOTSUP, "TLS is not built in yet");
-}
-
-int rlock_clientattr_setcafile(rlock_clientattr_t *attr, const char *path)
-{
-    ATTR_CALL(attr, rlk_error_argument_there("path", path), rc = no_tls());
-}
-
-int rlock_clientattr_setcertfile(rlock_clientattr_t *attr, const char *path)
-{
-    ATTR_CALL(attr, rlk_error_argument_there("path", path), rc = no_tls());
-}
-
-int rlock_clientattr_setkeyfile(rlock_clientattr_t *attr, const char *path)
-{
-    ATTR_CALL(attr, rlk_error_argument_there("path", path), rc = no_tls());
-}
-
 /* ---- clients */
 
 int rlock_client_open(rlock_client_t **ret_client, const char *url,
                       const rlock_clientattr_t *attr)
 {
     struct rlk_call call = rlk_call_enter();
-    bool fit =
-        rlk_error_argument_there("ret_client", ret_client) && (!attr || good(attr));
+    bool fit = rlk_error_argument_there("ret_client", ret_client) &&
+               (!attr || rlk_client_api_attr_good(attr));
     int rc = fit ? rlk_client_open(ret_client, url, attr) : EINVAL;
     return rlk_call_leave(call, rc);
 }
@@ -200,7 +181,8 @@ int rlock_client_close(rlock_client_t *client)
 int rlock_client_setdefault(const char *url, const rlock_clientattr_t *attr)
 {
     struct rlk_call call = rlk_call_enter();
-    int rc = !attr || good(attr) ? rlk_client_set_default(url, attr) : EINVAL;
+    int rc = !attr || rlk_client_api_attr_good(attr) ? rlk_client_set_default(url, attr)
+                                                     : EINVAL;
     return rlk_call_leave(call, rc);
 }
 

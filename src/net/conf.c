@@ -129,9 +129,26 @@ static const char *exposure(const struct stat *st)
 
 /* ---- the file's lines */
 
-enum key { KEY_URL, KEY_USER, KEY_PASSWORDFILE, KEY_COUNT };
+enum key {
+    KEY_URL,
+    KEY_USER,
+    KEY_PASSWORDFILE,
+    KEY_TLSNAME, /* this and the following: for TLS */
+    KEY_VERIFY,
+    KEY_CAFILE, /* this and the following: paths */
+    KEY_CADIR,
+    KEY_CERTFILE,
+    KEY_KEYFILE,
+    KEY_COUNT
+};
 
-static const char *const key_names[KEY_COUNT] = { "url", "user", "passwordfile" };
+static const char *const key_names[KEY_COUNT] = {
+    [KEY_URL] = "url",         [KEY_USER] = "user",
+    [KEY_TLSNAME] = "tlsname", [KEY_PASSWORDFILE] = "passwordfile",
+    [KEY_VERIFY] = "verify",   [KEY_CAFILE] = "cafile",
+    [KEY_CADIR] = "cadir",     [KEY_CERTFILE] = "certfile",
+    [KEY_KEYFILE] = "keyfile",
+};
 
 struct entry {
     char *value; /* points into the text; NULL: none */
@@ -185,8 +202,10 @@ static int take_entry(struct conf *conf, char *line, int number)
     while (key < KEY_COUNT && strcmp(name, key_names[key]) != 0)
         key++;
     if (key == KEY_COUNT)
-        return refuse(conf, number, EINVAL,
-                      "unknown key; the keys are url, user and passwordfile");
+        return refuse(
+            conf, number, EINVAL,
+            "unknown key; the keys are url, user, passwordfile, and for TLS cafile, "
+            "cadir, certfile, keyfile, tlsname and verify");
     struct entry *entry = &conf->entries[key];
     if (entry->value)
         return refuse(conf, number, EINVAL, "%s is given twice, first in line %d",
@@ -239,7 +258,29 @@ static int check_entries(const struct conf *conf)
         return refuse(conf, file->line, EINVAL, "passwordfile without url");
     if (file->value && file->value[0] != '/')
         return refuse(conf, file->line, EINVAL, "passwordfile is not an absolute path");
+    for (int key = KEY_TLSNAME; key < KEY_COUNT; key++) {
+        const struct entry *entry = &conf->entries[key];
+        if (entry->value && !url->value)
+            return refuse(conf, entry->line, EINVAL, "%s without url", key_names[key]);
+        if (entry->value && key >= KEY_CAFILE && entry->value[0] != '/')
+            return refuse(conf, entry->line, EINVAL, "%s is not an absolute path",
+                          key_names[key]);
+    }
     return 0;
+}
+
+/* The file's settings for TLS, except those that the program or the URL has set. */
+static int set_tls(struct rlk_config *config, const struct conf *conf)
+{
+    int rc = 0;
+
+    for (int key = KEY_TLSNAME; rc == 0 && key < KEY_COUNT; key++) {
+        const struct entry *entry = &conf->entries[key];
+        if (entry->value)
+            rc = rlk_url_tls_default(&config->target.tls, key_names[key], entry->value,
+                                     conf->shown);
+    }
+    return rc;
 }
 
 /* ---- credentials */
@@ -378,7 +419,9 @@ static int parse_text(struct rlk_config *config, struct conf *conf, const char *
         return rc;
     if (!conf->entries[KEY_URL].value)
         return parse_built_in(config);
-    rc = set_target(config, conf);
+    rc = set_tls(config, conf);
+    if (rc == 0)
+        rc = set_target(config, conf);
     if (rc != 0)
         return rc;
     config->source_path = strdup(path);

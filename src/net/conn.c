@@ -66,6 +66,9 @@ void rlk_conn_close_fd(struct rlk_conn *conn, bool abort)
     conn->watcher = -1;
     rlk_fd_close(conn->fd);
     conn->fd = -1;
+    if (conn->tls)
+        rlk_tls_free(conn->tls);
+    conn->tls = NULL;
 }
 
 void rlk_conn_die(struct rlk_conn *conn, enum rlk_failure why, int local_code)
@@ -155,9 +158,32 @@ static void feed(void *arg, const char *bytes, size_t len)
     redisReaderFeed(conn->reader, bytes, len);
 }
 
+static void take_bytes(void *arg, const char *bytes, size_t len)
+{
+    struct rlk_conn *conn = arg;
+
+    if (conn->skip.over == 0)
+        feed(conn, bytes, len);
+    else
+        len = rlk_conn_skip_filter(&conn->skip, bytes, len, feed, conn);
+    conn->partial_len += len;
+    conn->grown = conn->grown || conn->partial_len > REDIS_READER_MAX_BUF;
+}
+
+static enum rlk_input input_tls(struct rlk_conn *conn, int flags)
+{
+    int got = rlk_tls_receive(conn->tls, conn->fd, flags, take_bytes, conn);
+
+    if (got < 0)
+        rlk_conn_explain(conn, "%s", rlk_tls_text(conn->tls));
+    return got > 0 ? RLK_INPUT_DATA : got == 0 ? RLK_INPUT_NONE : RLK_INPUT_END;
+}
+
 enum rlk_input rlk_conn_input(struct rlk_conn *conn, int flags)
 {
     char buf[READ_CHUNK] RLK_UNINITIALIZED;
+    if (conn->tls)
+        return input_tls(conn, flags);
     ssize_t n = recv(conn->fd, buf, sizeof(buf), flags);
     if (n == 0) {
         rlk_conn_explain(conn, "%s closed the connection", conn->label);
@@ -169,13 +195,7 @@ enum rlk_input rlk_conn_input(struct rlk_conn *conn, int flags)
         rlk_conn_explain(conn, "connection to %s: %s", conn->label, strerror(errno));
         return RLK_INPUT_END;
     }
-    size_t len = (size_t)n;
-    if (conn->skip.over == 0)
-        feed(conn, buf, len);
-    else
-        len = rlk_conn_skip_filter(&conn->skip, buf, len, feed, conn);
-    conn->partial_len += len;
-    conn->grown = conn->grown || conn->partial_len > REDIS_READER_MAX_BUF;
+    take_bytes(conn, buf, (size_t)n);
     return RLK_INPUT_DATA;
 }
 
@@ -339,6 +359,10 @@ static bool is_silent(struct rlk_conn *conn)
     char c;
     if (rlk_conn_unsent(conn) > 0 || rlk_conn_unparsed(conn) > 0)
         return false;
+    /* rule: P3 */
+    /* A session ticket is no reason to close the connection. */
+    if (conn->tls)
+        return input_tls(conn, MSG_DONTWAIT) == RLK_INPUT_NONE;
     return recv(conn->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
            (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
 }
@@ -351,6 +375,11 @@ bool rlk_conn_idle_ok(struct rlk_conn *conn)
         (rested > OURS_AFTER_NS && !rlk_fd_is_ours(conn->fd)))
         return false;
     return rested <= CHECK_AFTER_NS || is_silent(conn);
+}
+
+bool rlk_conn_look_at_tls(struct rlk_conn *conn, struct rlk_tls_facts *ret_facts)
+{
+    return conn->tls && rlk_tls_look(conn->tls, ret_facts);
 }
 
 /* ---- life */

@@ -210,6 +210,9 @@ int rlk_conn_watch(struct rlk_conn *conn, int epoll_fd, bool on);
 void rlk_conn_rest(struct rlk_conn *conn, int64_t now);
 int64_t rlk_conn_idle_since(const struct rlk_conn *conn);
 
+/* What its TLS has agreed on. False: it has no TLS, or the process is exiting. */
+bool rlk_conn_look_at_tls(struct rlk_conn *conn, struct rlk_tls_facts *ret_facts);
+
 /* Whether an idle connection (no request under way) is still usable as far as can be seen
  * without a round trip: not closed by the peer, nothing unsolicited to read, its socket
  * still at its number, its server not moved. The longer it rested, the closer the look.

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OUT_SIZE_FIRST = 1024, SEND_FLAGS = MSG_NOSIGNAL | MSG_DONTWAIT };
+enum { OUT_SIZE_FIRST = 1024 };
 
 /* A plain recv may overstay by SO_RCVTIMEO and its rounding to ticks. */
 #define PLAIN_RECV_MARGIN_NS (2 * RLK_CONN_PATIENCE_MS * RLK_NS_PER_MS)
@@ -68,28 +68,53 @@ int rlk_conn_append_script(struct rlk_conn *conn, const struct rlk_request *req,
 
 size_t rlk_conn_unsent(const struct rlk_conn *conn)
 {
-    return conn->out_len - conn->out_at;
+    return conn->out_len - conn->out_at + (conn->tls ? rlk_tls_unsent(conn->tls) : 0);
 }
 
-/* What came of a send: bytes that the kernel took, 0 when it takes none now, -1 with the
- * text set. */
-static ssize_t judge_send(struct rlk_conn *conn, ssize_t n)
+static ssize_t send_tls(struct rlk_conn *conn, const char *bytes, size_t len)
 {
-    if (n >= 0) {
-        conn->requested = true;
+    ssize_t n = rlk_tls_send(conn->tls, conn->fd, bytes, len);
+
+    if (n < 0)
+        rlk_conn_explain(conn, "%s", rlk_tls_text(conn->tls));
+    return n;
+}
+
+ssize_t rlk_conn_send(struct rlk_conn *conn, const char *bytes, size_t len)
+{
+    if (conn->tls)
+        return send_tls(conn, bytes, len);
+    ssize_t n = send(conn->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n >= 0)
         return n;
-    }
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
         return 0;
     rlk_conn_explain(conn, "connection to %s: %s", conn->label, strerror(errno));
     return -1;
 }
 
+/* Whether the kernel has a part of a request: it took bytes, or a part of their
+ * ciphertext. */
+static bool is_begun(const struct rlk_conn *conn, ssize_t taken)
+{
+    return taken > 0 || (conn->tls && rlk_tls_begun(conn->tls));
+}
+
+/* Like rlk_conn_send, for a request. */
+static ssize_t send_request(struct rlk_conn *conn, const char *bytes, size_t len)
+{
+    ssize_t n = rlk_conn_send(conn, bytes, len);
+
+    if (is_begun(conn, n))
+        conn->requested = true;
+    return n;
+}
+
 bool rlk_conn_flush(struct rlk_conn *conn)
 {
     while (conn->out_at < conn->out_len) {
-        ssize_t n = judge_send(conn, send(conn->fd, conn->out + conn->out_at,
-                                          conn->out_len - conn->out_at, SEND_FLAGS));
+        ssize_t n =
+            send_request(conn, conn->out + conn->out_at, conn->out_len - conn->out_at);
         if (n < 0)
             return false;
         if (n == 0)
@@ -97,7 +122,7 @@ bool rlk_conn_flush(struct rlk_conn *conn)
         conn->out_at += (size_t)n;
     }
     conn->out_at = conn->out_len = 0;
-    return true;
+    return !conn->tls || rlk_tls_flush(conn->tls, conn->fd);
 }
 
 /* ---- one request, one reply */
@@ -108,7 +133,7 @@ static bool call_send(struct rlk_conn *conn, const char *bytes, size_t len,
 {
     size_t at = 0;
     for (;;) {
-        ssize_t n = judge_send(conn, send(conn->fd, bytes + at, len - at, SEND_FLAGS));
+        ssize_t n = send_request(conn, bytes + at, len - at);
         if (n < 0)
             break;
         at += (size_t)n;
@@ -122,7 +147,8 @@ static bool call_send(struct rlk_conn *conn, const char *bytes, size_t len,
         if (!rlk_conn_has_socket(conn))
             break;
     }
-    rlk_conn_die(conn, at > 0 ? RLK_FAIL_UNKNOWN : RLK_FAIL_NOT_SENT, ENOTCONN);
+    bool begun = is_begun(conn, (ssize_t)at);
+    rlk_conn_die(conn, begun ? RLK_FAIL_UNKNOWN : RLK_FAIL_NOT_SENT, ENOTCONN);
     return false;
 }
 

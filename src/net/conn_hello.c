@@ -219,11 +219,28 @@ static enum rlk_conn_hello_result take_answer(struct rlk_conn *conn,
     return RLK_HELLO_STRANGE;
 }
 
+/* rule: P6 */
+/* Whether the first bytes of a server to which plain text was sent are an alert of TLS
+ * (RFC 8446, 5.1). */
+static bool speaks_tls(const struct rlk_conn *conn)
+{
+    static const char alert[] = { 21, 3 };
+    const redisReader *reader = conn->reader;
+
+    return !conn->tls && reader->err == 0 && rlk_conn_unparsed(conn) > sizeof(alert) &&
+           memcmp(reader->buf + reader->pos, alert, sizeof(alert)) == 0;
+}
+
 /* Takes the replies that have arrived. */
 static enum rlk_conn_hello_result
 take_answers(struct rlk_conn *conn, struct rlk_conn_hello *h, const char *password)
 {
     struct rlk_reply *reply = NULL;
+    if (h->answered == 0 && speaks_tls(conn)) {
+        rlk_conn_explain(conn, "%s%s speaks TLS: its URL begins with rediss://",
+                         conn->label, conn->whence);
+        return RLK_HELLO_STRANGE;
+    }
     while (h->answered < h->count) {
         enum rlk_parsed parsed = rlk_conn_parse(conn, &reply);
         if (parsed == RLK_PARSED_PARTIAL)
@@ -252,14 +269,31 @@ static bool send_bytes(struct rlk_conn *conn, struct rlk_conn_hello *h)
     if (h->at == 0)
         h->sent = rlk_clock_boot();
     while (h->at < h->len) {
-        ssize_t n =
-            send(conn->fd, h->bytes + h->at, h->len - h->at, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n > 0)
-            h->at += (size_t)n;
-        else if (n < 0 && errno != EINTR)
-            return errno == EAGAIN || errno == EWOULDBLOCK;
+        ssize_t n = rlk_conn_send(conn, h->bytes + h->at, h->len - h->at);
+        if (n <= 0)
+            return n == 0;
+        h->at += (size_t)n;
     }
     return true;
+}
+
+/* rule: P6 */
+/* What the end of the connection means. With TLS 1.3 the server checks the client's
+ * certificate only after the client has ended its part of the handshake. A server that
+ * expects TLS closes the connection of a client without TLS, and sends nothing. */
+static enum rlk_conn_hello_result ended(struct rlk_conn *conn,
+                                        const struct rlk_conn_hello *h,
+                                        const struct rlk_target *target)
+{
+    if (conn->tls && rlk_tls_failure(conn->tls) == RLK_TLS_REFUSED)
+        return RLK_HELLO_DENIED;
+    if (!conn->tls && target->host && h->answered == 0 && conn->partial_len == 0) {
+        size_t len = strlen(conn->text);
+        snprintf(
+            conn->text + len, sizeof(conn->text) - len,
+            " before it sent anything (if it speaks TLS, its URL begins with rediss://)");
+    }
+    return RLK_HELLO_FAILED;
 }
 
 enum rlk_conn_hello_result rlk_conn_hello_step(struct rlk_conn *conn,
@@ -271,7 +305,7 @@ enum rlk_conn_hello_result rlk_conn_hello_step(struct rlk_conn *conn,
     for (;;) {
         enum rlk_input input = rlk_conn_input(conn, MSG_DONTWAIT);
         if (input == RLK_INPUT_END)
-            return RLK_HELLO_FAILED;
+            return ended(conn, h, target);
         if (input == RLK_INPUT_NONE)
             break;
         enum rlk_conn_hello_result result = take_answers(conn, h, target->password);

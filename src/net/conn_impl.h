@@ -8,6 +8,7 @@
 #include "net/conn.h"
 #include "net/conn_skip.h"
 #include "net/request.h"
+#include "net/tls.h"
 
 #include <sys/types.h>
 
@@ -59,6 +60,7 @@ struct rlk_conn {
     int fd;                           /* -1: none */
     int watcher;                      /* the epoll set that contains fd; -1: none */
     struct rlk_conn_opening *opening; /* NULL unless OPENING */
+    struct rlk_tls *tls;              /* between the socket and the codec; NULL: no TLS */
     int64_t clock_offset_us, clock_offset_before_us;
 
     /* input */
@@ -127,6 +129,10 @@ static inline size_t rlk_conn_unparsed(const struct rlk_conn *conn)
 {
     return conn->reader ? conn->reader->len - conn->reader->pos : 0;
 }
+
+/* One send. Returns how many of the bytes the kernel took; 0: none now; -1: failed, with
+ * the text set. */
+ssize_t rlk_conn_send(struct rlk_conn *conn, const char *bytes, size_t len);
 
 /* One recv with `flags`. */
 enum rlk_input rlk_conn_input(struct rlk_conn *conn, int flags);

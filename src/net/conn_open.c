@@ -38,7 +38,8 @@ enum phase {
     PHASE_NEXT,    /* take the next address */
     PHASE_RETRY,   /* full backlog: try the same address again at retry_at */
     PHASE_CONNECT, /* under way */
-    PHASE_SHAKE
+    PHASE_TLS,     /* the handshake of TLS */
+    PHASE_SHAKE    /* that of Redis: conn_hello.c */
 };
 
 struct address {
@@ -314,8 +315,41 @@ static bool phase_connect(struct rlk_conn *conn)
     if (flags >= 0)
         fcntl(conn->fd, F_SETFL, flags & ~O_NONBLOCK);
     rlk_conn_hello_rewind(&o->hello);
-    o->phase = PHASE_SHAKE;
+    o->phase = o->options.target->tls_store ? PHASE_TLS : PHASE_SHAKE;
     return true;
+}
+
+static bool phase_tls(struct rlk_conn *conn)
+{
+    struct rlk_conn_opening *o = conn->opening;
+    enum rlk_tls_result result = RLK_TLS_NO_MEMORY;
+
+    rlk_conn_explain(conn, "out of memory");
+    if (conn->tls || rlk_tls_open(&conn->tls, o->options.target) == 0)
+        result = rlk_tls_shake(conn->tls, conn->fd);
+    if (conn->tls)
+        rlk_conn_explain(conn, "%s", rlk_tls_text(conn->tls));
+    switch (result) {
+    case RLK_TLS_DONE:
+        o->phase = PHASE_SHAKE;
+        return true;
+    case RLK_TLS_WAIT:
+        return false;
+    case RLK_TLS_FAILED:
+        return fail_address(conn);
+    case RLK_TLS_REFUSED:
+        give_up(conn, RLK_FAIL_ACCESS, EACCES);
+        return false;
+    case RLK_TLS_STRANGE:
+        give_up(conn, RLK_FAIL_PROTOCOL, EPROTO);
+        return false;
+    case RLK_TLS_NO_MEMORY:
+    default:
+        if (rlk_tls_ended())
+            rlk_conn_explain(conn, "the process is exiting");
+        give_up(conn, RLK_FAIL_LOCAL, rlk_tls_ended() ? ENOTCONN : ENOMEM);
+        return false;
+    }
 }
 
 static bool phase_shake(struct rlk_conn *conn)
@@ -355,6 +389,8 @@ static bool advance(struct rlk_conn *conn)
         return rlk_clock_boot() >= conn->opening->retry_at && start_connect(conn);
     case PHASE_CONNECT:
         return phase_connect(conn);
+    case PHASE_TLS:
+        return phase_tls(conn);
     case PHASE_SHAKE:
     default:
         return phase_shake(conn);
@@ -370,6 +406,17 @@ static void explain_time_out(struct rlk_conn *conn)
     case PHASE_SHAKE:
         rlk_conn_explain(conn, "%s%s accepted the connection, but did not reply in time",
                          conn->label, conn->whence);
+        break;
+    case PHASE_TLS:
+        /* A server without TLS takes the first message of TLS for the beginning of a
+         * line, and waits for the end of the line. */
+        rlk_conn_explain(conn,
+                         "%s%s accepted the connection, but %s: the URL of a server "
+                         "without TLS begins with redis://",
+                         conn->label, conn->whence,
+                         conn->tls && rlk_tls_heard(conn->tls)
+                             ? "did not finish the TLS handshake in time"
+                             : "did not reply to the TLS handshake in time");
         break;
     case PHASE_NEXT:
     case PHASE_RETRY:
@@ -435,6 +482,9 @@ short rlk_conn_opening_events(const struct rlk_conn *conn)
         return POLLIN;
     case PHASE_CONNECT:
         return POLLOUT;
+    case PHASE_TLS:
+        return (short)(POLLIN |
+                       (conn->tls && rlk_tls_unsent(conn->tls) > 0 ? POLLOUT : 0));
     case PHASE_SHAKE:
         return (short)(POLLIN | (o->hello.at < o->hello.len ? POLLOUT : 0));
     case PHASE_NEXT:

@@ -135,6 +135,12 @@ enum parameter {
     PARAMETER_HANDOFFCOUNT,
     PARAMETER_RETAIN,
     PARAMETER_GUARD,
+    PARAMETER_CAFILE, /* this and the following: url_tls.c */
+    PARAMETER_CADIR,
+    PARAMETER_CERTFILE,
+    PARAMETER_KEYFILE,
+    PARAMETER_TLSNAME,
+    PARAMETER_VERIFY,
     PARAMETER_COUNT
 };
 
@@ -154,6 +160,12 @@ static const struct {
     [PARAMETER_HANDOFFCOUNT] = { "handoffcount", 0, RLK_HANDOFF_MAX_COUNT },
     [PARAMETER_RETAIN] = { "retain", 0, RLK_RETAIN_MAX_MS },
     [PARAMETER_GUARD] = { "guard", 0, 1 },
+    [PARAMETER_CAFILE] = { "cafile", 0, 0 },
+    [PARAMETER_CADIR] = { "cadir", 0, 0 },
+    [PARAMETER_CERTFILE] = { "certfile", 0, 0 },
+    [PARAMETER_KEYFILE] = { "keyfile", 0, 0 },
+    [PARAMETER_TLSNAME] = { "tlsname", 0, 0 },
+    [PARAMETER_VERIFY] = { "verify", 0, 0 },
 };
 
 struct parse {
@@ -214,6 +226,16 @@ static int set_guard(struct parse *p, struct slice value)
     return rc;
 }
 
+static int set_tls(struct parse *p, enum parameter which, const char *text)
+{
+    struct rlk_tls_settings *settings = &p->config->target.tls;
+    const char *name = parameters[which].name;
+
+    if (!settings->on)
+        return rlk_error_set(EINVAL, "URL: parameter %s requires rediss://", name);
+    return rlk_url_tls_set(settings, name, text, "URL");
+}
+
 static int set_parameter(struct parse *p, enum parameter which, struct slice raw)
 {
     char *text = NULL;
@@ -231,6 +253,8 @@ static int set_parameter(struct parse *p, enum parameter which, struct slice raw
         rc = set_mutex_type(p, value);
     else if (which == PARAMETER_GUARD)
         rc = set_guard(p, value);
+    else if (which >= PARAMETER_CAFILE)
+        rc = set_tls(p, which, text);
     else
         rc = set_number(p, which, value);
     wipe(&text);
@@ -413,26 +437,41 @@ static int keep_url(struct rlk_config *config, const char *url, size_t scheme_le
     return 0;
 }
 
+static const struct scheme {
+    const char *text;
+    int (*parse)(struct parse *, struct slice);
+    bool tls;
+} schemes[] = {
+    { "redis://", parse_redis, false },  { "rediss://", parse_redis, true },
+    { "valkey://", parse_redis, false }, { "valkeys://", parse_redis, true },
+    { "unix://", parse_unix, false },
+};
+
+static const struct scheme *find_scheme(const char *url)
+{
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
+        if (strncasecmp(url, schemes[i].text, strlen(schemes[i].text)) == 0)
+            return &schemes[i];
+    return NULL;
+}
+
 int rlk_url_parse(struct rlk_config *config, const char *url)
 {
-    static const char redis[] = "redis://", rediss[] = "rediss://", unix_[] = "unix://";
     struct parse p = { .config = config };
-    int (*parse)(struct parse *, struct slice);
-    size_t scheme_len, len = strlen(url);
+    size_t len = strlen(url);
     if (len > 0 && (is_blank(url[0]) || is_blank(url[len - 1])))
         return rlk_error_set(EINVAL, "URL: blank or line break %s the URL",
                              is_blank(url[0]) ? "before" : "after");
-    if (strncasecmp(url, redis, sizeof(redis) - 1) == 0) {
-        parse = parse_redis;
-        scheme_len = sizeof(redis) - 1;
-    } else if (strncasecmp(url, unix_, sizeof(unix_) - 1) == 0) {
-        parse = parse_unix;
-        scheme_len = sizeof(unix_) - 1;
-    } else if (strncasecmp(url, rediss, sizeof(rediss) - 1) == 0) {
-        return rlk_error_set(ENOTSUP, "URL: rediss://: TLS is not built in yet");
-    } else {
-        return rlk_error_set(EINVAL, "URL: must begin with redis:// or unix://");
-    }
+    const struct scheme *scheme = find_scheme(url);
+    if (!scheme)
+        return rlk_error_set(EINVAL,
+                             "URL: must begin with redis://, rediss:// or unix://");
+    /* rule: P1 */
+    if (scheme->tls && !rlk_tls_is_built())
+        return rlk_error_set(ENOTSUP, "URL: %s: this library was built without TLS",
+                             scheme->text);
+    config->target.tls.on = scheme->tls;
+    size_t scheme_len = strlen(scheme->text);
     struct slice rest = { url + scheme_len, strlen(url + scheme_len) };
     struct slice query = rest;
     const char *question = find(rest, '?');
@@ -440,9 +479,11 @@ int rlk_url_parse(struct rlk_config *config, const char *url)
         rest = cut(&query, question);
     else
         query.len = 0;
-    int rc = parse(&p, rest);
+    int rc = scheme->parse(&p, rest);
     if (rc == 0)
         rc = parse_query(&p, query, url);
+    if (rc == 0)
+        rc = rlk_url_tls_check(&config->target.tls);
     return rc != 0 ? rc : keep_url(config, url, scheme_len);
 }
 
@@ -452,6 +493,7 @@ void rlk_url_config_clear(struct rlk_config *config)
     wipe(&config->target.path);
     wipe(&config->target.user);
     wipe(&config->target.password);
+    rlk_url_tls_clear(&config->target.tls);
     wipe(&config->url);
     wipe(&config->source_path);
     explicit_bzero(config, sizeof(*config));

@@ -202,7 +202,7 @@ END_TEST
 START_TEST(url_that_cannot_be_used_gives_64_and_says_why)
 {
     static const char *const with_parameter[] = { "RLOCK_URL=redis://h/?foo=1", NULL };
-    static const char *const with_tls[] = { "RLOCK_URL=rediss://h", NULL };
+    static const char *const with_tls[] = { "RLOCK_URL=rediss://h/?keyfile=k", NULL };
     const char *const *e = each[_i];
     const char *const argv[] = { "rlock", e[0], e[1], e[2], e[3], e[4], NULL };
 

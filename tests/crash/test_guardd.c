@@ -228,7 +228,7 @@ static const struct {
     { "--url", NULL, "--url: a value is missing" },
     { "redis://:" SECRET "@x", NULL, "there are only options" },
     { "--url", "http://x", "--url, number 1: must begin with redis://" },
-    { "--url", "rediss://x", "--url, number 1: rediss://: TLS" },
+    { "--url", "rediss://x?cafile=", "--url, number 1: " },
     { "--url", "redis://x:0", "--url, number 1: port is not a number" },
     { "--url", "redis://x?lease=1", "--url, number 1: lease is not a number" },
     { "--url", "redis://x?guard=2", "--url, number 1: guard is not a number" },

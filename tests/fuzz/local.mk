@@ -57,36 +57,36 @@ if HAVE_CHECK
 
 tests_fuzz_replay_url_SOURCES = tests/fuzz/fuzz_url.c $(FUZZ_COMMON) $(FUZZ_REPLAY)
 tests_fuzz_replay_url_CPPFLAGS = $(FUZZ_CPPFLAGS) -DFUZZ_TARGET='"url"'
-tests_fuzz_replay_url_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread
+tests_fuzz_replay_url_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) $(OPENSSL_LIBS) -lpthread
 tests_fuzz_replay_url_LINK = $(TEST_LINK)
 
 # Each input needs files, and is parsed eight times.
 tests_fuzz_replay_conf_SOURCES = tests/fuzz/fuzz_conf.c $(FUZZ_COMMON) $(FUZZ_REPLAY)
 tests_fuzz_replay_conf_CPPFLAGS = $(FUZZ_CPPFLAGS) -DFUZZ_TARGET='"conf"' \
 	-DFUZZ_ROUNDS=20000
-tests_fuzz_replay_conf_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread
+tests_fuzz_replay_conf_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) $(OPENSSL_LIBS) -lpthread
 tests_fuzz_replay_conf_LINK = $(TEST_LINK)
 
 tests_fuzz_replay_name_SOURCES = tests/fuzz/fuzz_name.c $(FUZZ_COMMON) $(FUZZ_REPLAY)
 tests_fuzz_replay_name_CPPFLAGS = $(FUZZ_CPPFLAGS) -DFUZZ_TARGET='"name"'
-tests_fuzz_replay_name_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread
+tests_fuzz_replay_name_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) $(OPENSSL_LIBS) -lpthread
 tests_fuzz_replay_name_LINK = $(TEST_LINK)
 
 tests_fuzz_replay_mailbox_SOURCES = tests/fuzz/fuzz_mailbox.c $(FUZZ_COMMON) $(FUZZ_REPLAY)
 tests_fuzz_replay_mailbox_CPPFLAGS = $(FUZZ_CPPFLAGS) -DFUZZ_TARGET='"mailbox"'
-tests_fuzz_replay_mailbox_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread
+tests_fuzz_replay_mailbox_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) $(OPENSSL_LIBS) -lpthread
 tests_fuzz_replay_mailbox_LINK = $(TEST_LINK)
 
 tests_fuzz_replay_reply_SOURCES = tests/fuzz/fuzz_reply.c $(FUZZ_COMMON) $(FUZZ_WIRE) \
 	$(FUZZ_REPLAY)
 tests_fuzz_replay_reply_CPPFLAGS = $(FUZZ_CPPFLAGS) -DFUZZ_TARGET='"reply"'
-tests_fuzz_replay_reply_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread
+tests_fuzz_replay_reply_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) $(OPENSSL_LIBS) -lpthread
 tests_fuzz_replay_reply_LINK = $(TEST_LINK)
 
 tests_fuzz_replay_inspect_SOURCES = tests/fuzz/fuzz_inspect.c $(FUZZ_COMMON) $(FUZZ_WIRE) \
 	$(FUZZ_REPLAY)
 tests_fuzz_replay_inspect_CPPFLAGS = $(FUZZ_CPPFLAGS) -DFUZZ_TARGET='"inspect"'
-tests_fuzz_replay_inspect_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread
+tests_fuzz_replay_inspect_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) $(OPENSSL_LIBS) -lpthread
 tests_fuzz_replay_inspect_LINK = $(TEST_LINK)
 
 # Each input takes time: connections, timeouts.
@@ -94,7 +94,7 @@ tests_fuzz_replay_client_SOURCES = tests/fuzz/fuzz_client.c $(FUZZ_COMMON) $(FUZ
 	$(FUZZ_REPLAY)
 tests_fuzz_replay_client_CPPFLAGS = $(FUZZ_CPPFLAGS) -DFUZZ_TARGET='"client"' \
 	-DFUZZ_ROUNDS=300
-tests_fuzz_replay_client_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread
+tests_fuzz_replay_client_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) $(OPENSSL_LIBS) -lpthread
 tests_fuzz_replay_client_LINK = $(TEST_LINK)
 endif
 

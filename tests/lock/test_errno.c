@@ -88,9 +88,14 @@ static void call_clientattr(void)
     CALL(0, rlock_clientattr_setcredentials, &attr, "user", "password");
     CALL(EINVAL, rlock_clientattr_setcredentials, &attr, "user", NULL);
     CALL(0, rlock_clientattr_seteventcallback, &attr, NULL, NULL);
-    CALL(ENOTSUP, rlock_clientattr_setcafile, &attr, "/nowhere");
-    CALL(ENOTSUP, rlock_clientattr_setcertfile, &attr, "/nowhere");
-    CALL(ENOTSUP, rlock_clientattr_setkeyfile, &attr, "/nowhere");
+    CALL(TEST_TLS_CODE, rlock_clientattr_setcafile, &attr, "/nowhere");
+    CALL(TEST_TLS_CODE, rlock_clientattr_setcadir, &attr, "/nowhere");
+    CALL(TEST_TLS_CODE, rlock_clientattr_setcertfile, &attr, "/nowhere");
+    CALL(TEST_TLS_CODE, rlock_clientattr_setkeyfile, &attr, "/nowhere");
+    CALL(TEST_TLS_CODE, rlock_clientattr_settlsname, &attr, "nobody");
+    CALL(TEST_TLS_CODE, rlock_clientattr_setverify, &attr, RLOCK_VERIFY_CA);
+    CALL(EINVAL, rlock_clientattr_setverify, &attr, 2);
+    CALL(0, rlock_clientattr_getverify, &attr, &number);
     CALL(0, rlock_clientattr_destroy, &attr);
     CALL(EINVAL, rlock_clientattr_destroy, &attr);
 }
@@ -401,7 +406,8 @@ static void call_clients(void)
     char text[64];
 
     CALL(EINVAL, rlock_client_open, &c, "nonsense", NULL);
-    CALL(ENOTSUP, rlock_client_open, &c, "rediss://localhost", NULL);
+    CALL(TEST_TLS ? EINVAL : ENOTSUP, rlock_client_open, &c,
+         "rediss://localhost?cafile=/none", NULL);
     CALL(EINVAL, rlock_client_open, NULL, NULL, NULL);
     CALL(0, rlock_client_open, &c, server.url, NULL);
     CALL(0, rlock_client_ping, c);

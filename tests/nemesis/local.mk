@@ -18,14 +18,14 @@ tests_nemesis_crewman_SOURCES = tests/nemesis/crewman.c tests/nemesis/oplog.h \
 tests_nemesis_crewman_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_builddir) -I$(top_srcdir)/src \
 	$(HIREDIS_CFLAGS)
 tests_nemesis_crewman_LINK = $(TEST_LINK)
-tests_nemesis_crewman_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread -ldl
+tests_nemesis_crewman_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) $(OPENSSL_LIBS) -lpthread -ldl
 
 # Acts as strangers: uses the server and <rlock.h>.
 tests_nemesis_stranger_SOURCES = tests/nemesis/stranger.c tests/nemesis/oplog.h \
 	tests/nemesis/schedule.h tests/nemesis/faults.h
 tests_nemesis_stranger_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_nemesis_stranger_LINK = $(TEST_LINK)
-tests_nemesis_stranger_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread -ldl
+tests_nemesis_stranger_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) $(OPENSSL_LIBS) -lpthread -ldl
 
 # The driver, which runs the workers and does not use the library itself.
 tests_nemesis_nemesis_SOURCES = tests/nemesis/nemesis.c \

@@ -421,7 +421,7 @@ static const struct stranger {
     { SAYS("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"), false, EPROTO,
       "does not speak the Redis protocol" },
     { SAYS("\x15\x03\x03\x00\x02\x02\x46"), false, EPROTO, /* an alert of TLS */
-      "does not speak the Redis protocol" },
+      "speaks TLS: its URL begins with rediss://" },
     { SAYS("SSH-2.0-OpenSSH_9.2\r\n"), true, EPROTO,
       "does not speak the Redis protocol" },
     { SAYS("220 mail ESMTP\r\n"), true, EPROTO, "does not speak the Redis protocol" },

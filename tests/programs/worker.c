@@ -49,6 +49,7 @@
  *   spin              "done spin begins", then reads the counters for ever
  *   atexit COMMAND    a handler that runs COMMAND at exit: "done atexit <answer>"
  *   linger MS         after all else at exit: "done linger", a pause, "end linger"
+ *   openssl           loads OpenSSL and initialises it, as a program that uses it
  *   logger            log lines become news: "log LEVEL LINE"
  *
  * Names may have %XX escapes. Commands that begin with neither "on" nor "async" run in

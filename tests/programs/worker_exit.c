@@ -4,9 +4,11 @@
 
 #include "worker_commands.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <rlock.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +94,18 @@ static void log_line(int level, const char *line, void *arg)
     say("log %d %s", level, line);
 }
 
+/* Acts as a program that loads OpenSSL and uses it itself. */
+static void use_openssl(char *answer)
+{
+    void *library = dlopen("libssl.so.3", RTLD_NOW);
+    void *symbol = library ? dlsym(library, "OPENSSL_init_ssl") : NULL;
+    int (*begin)(uint64_t options, const void *settings);
+
+    memcpy(&begin, &symbol, sizeof(begin));
+    if (!symbol || begin(0, NULL) != 1)
+        put(answer, "? no OpenSSL");
+}
+
 bool run_exit_command(const char *line, char *answer)
 {
     struct words w;
@@ -109,6 +123,8 @@ bool run_exit_command(const char *line, char *answer)
         add_handler(rest_of(line, 1), answer);
     else if (strcmp(verb, "linger") == 0)
         linger_ms = strtol(word(&w, 1), NULL, NUMBER_BASE);
+    else if (strcmp(verb, "openssl") == 0)
+        use_openssl(answer);
     else if (strcmp(verb, "logger") == 0)
         rlock_setlogger(log_line, NULL, 7);
     else

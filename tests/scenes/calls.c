@@ -68,9 +68,13 @@ static void calls_of_clientattr(struct calls *c)
     GOOD(rlock_clientattr_getguard(&attr, &n));
     GOOD(rlock_clientattr_setcredentials(&attr, NULL, NULL));
     GOOD(rlock_clientattr_seteventcallback(&attr, NULL, NULL));
-    CALL(ENOTSUP, rlock_clientattr_setcafile(&attr, "ca"));
-    CALL(ENOTSUP, rlock_clientattr_setcertfile(&attr, "cert"));
-    CALL(ENOTSUP, rlock_clientattr_setkeyfile(&attr, "key"));
+    CALL(TEST_TLS_CODE, rlock_clientattr_setcafile(&attr, "ca"));
+    CALL(TEST_TLS_CODE, rlock_clientattr_setcadir(&attr, "cas"));
+    CALL(TEST_TLS_CODE, rlock_clientattr_setcertfile(&attr, "cert"));
+    CALL(TEST_TLS_CODE, rlock_clientattr_setkeyfile(&attr, "key"));
+    CALL(TEST_TLS_CODE, rlock_clientattr_settlsname(&attr, "name"));
+    CALL(TEST_TLS_CODE, rlock_clientattr_setverify(&attr, RLOCK_VERIFY_FULL));
+    GOOD(rlock_clientattr_getverify(&attr, &n));
     GOOD(rlock_clientattr_destroy(&attr));
     CALL(EINVAL, rlock_clientattr_destroy(&attr));
 }

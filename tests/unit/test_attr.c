@@ -2,6 +2,7 @@
 /* program: tier=unit */
 /* Attribute objects of mutexes, read-write locks and clients: a value that is set is read
  * back; a value out of range is refused and leaves the object unchanged. No server. */
+#include "net/tls.h"
 #include "suite.h"
 
 #include <check.h>
@@ -673,12 +674,34 @@ START_TEST(callback_may_be_set_and_taken_back)
 }
 END_TEST
 
-START_TEST(TLS_is_ENOTSUP)
+START_TEST(attributes_of_TLS_are_texts_of_1500_bytes_together)
 {
-    ck_assert_int_eq(rlock_clientattr_setcafile(&cattr, "ca.pem"), ENOTSUP);
-    ck_assert_str_ne(rlock_errmsg(), "");
-    ck_assert_int_eq(rlock_clientattr_setcertfile(&cattr, "cert.pem"), ENOTSUP);
-    ck_assert_int_eq(rlock_clientattr_setkeyfile(&cattr, "key.pem"), ENOTSUP);
+    char path[1600];
+    int verify = 7;
+    if (!rlk_tls_is_built()) {
+        ck_assert_int_eq(rlock_clientattr_setcafile(&cattr, "ca.pem"), ENOTSUP);
+        ck_assert_int_eq(rlock_clientattr_setverify(&cattr, 0), ENOTSUP);
+        return;
+    }
+    memset(path, 'p', sizeof(path));
+    path[sizeof(path) - 1] = '\0';
+    ck_assert_int_eq(rlock_clientattr_setcafile(&cattr, path), ENAMETOOLONG);
+    path[1200] = '\0';
+    ck_assert_int_eq(rlock_clientattr_setcafile(&cattr, path), 0);
+    ck_assert_int_eq(rlock_clientattr_setcadir(&cattr, path), ENAMETOOLONG);
+    path[290] = '\0';
+    ck_assert_int_eq(rlock_clientattr_setkeyfile(&cattr, path), 0);
+    ck_assert_int_eq(rlock_clientattr_setcafile(&cattr, ""), 0);
+    path[290] = 'p';
+    path[1200] = '\0';
+    ck_assert_int_eq(rlock_clientattr_setcertfile(&cattr, path), 0);
+    ck_assert_int_eq(rlock_clientattr_settlsname(&cattr, "n"), 0);
+    ck_assert_int_eq(rlock_clientattr_setverify(&cattr, 2), EINVAL);
+    ck_assert_int_eq(rlock_clientattr_getverify(&cattr, &verify), 0);
+    ck_assert_int_eq(verify, RLOCK_VERIFY_FULL);
+    ck_assert_int_eq(rlock_clientattr_setverify(&cattr, RLOCK_VERIFY_CA), 0);
+    ck_assert_int_eq(rlock_clientattr_getverify(&cattr, &verify), 0);
+    ck_assert_int_eq(verify, RLOCK_VERIFY_CA);
 }
 END_TEST
 
@@ -708,6 +731,10 @@ START_TEST(clientattr_that_is_none_is_EINVAL)
         ck_assert_int_eq(rlock_clientattr_setcafile(a, "x"), EINVAL);
         ck_assert_int_eq(rlock_clientattr_setcertfile(a, "x"), EINVAL);
         ck_assert_int_eq(rlock_clientattr_setkeyfile(a, "x"), EINVAL);
+        ck_assert_int_eq(rlock_clientattr_setcadir(a, "x"), EINVAL);
+        ck_assert_int_eq(rlock_clientattr_settlsname(a, "x"), EINVAL);
+        ck_assert_int_eq(rlock_clientattr_setverify(a, 0), EINVAL);
+        ck_assert_int_eq(rlock_clientattr_getverify(a, &value), EINVAL);
         ck_assert_int_eq(rlock_clientattr_destroy(a), EINVAL);
         ck_assert(ms == 7 && value == 7);
         if (!a)
@@ -797,7 +824,7 @@ int main(void)
     tcase_add_test(tc, mutextype_is_a_type);
     tcase_add_test(tc, credentials_are_bounded_and_wiped);
     tcase_add_test(tc, callback_may_be_set_and_taken_back);
-    tcase_add_test(tc, TLS_is_ENOTSUP);
+    tcase_add_test(tc, attributes_of_TLS_are_texts_of_1500_bytes_together);
     tcase_add_test(tc, clientattr_that_is_none_is_EINVAL);
     tcase_add_test(tc, errno_is_left_alone);
     tcase_add_test(tc, sizes_are_those_of_the_ABI);

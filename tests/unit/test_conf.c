@@ -169,6 +169,14 @@ START_TEST(longest_line_and_file_are_taken)
 }
 END_TEST
 
+#if TEST_TLS
+#define TEST_REDISS ", line 1: URL: unknown parameter (is a '?' not percent-encoded?)"
+#define TEST_REDISS_CODE EINVAL
+#else
+#define TEST_REDISS ", line 1: URL: rediss://: this library was built without TLS"
+#define TEST_REDISS_CODE ENOTSUP
+#endif
+
 static const struct bad {
     const char *text, *message;
     int code;
@@ -176,12 +184,20 @@ static const struct bad {
     { "nonsense\n", ", line 1: no '=' in the line", EINVAL },
     { "\n" SECRET "\n", ", line 2: no '=' in the line", EINVAL },
     { "# one\n\nuri=redis://:" SECRET "@h\n",
-      ", line 3: unknown key; the keys are url, user and passwordfile", EINVAL },
-    { "redis://:" SECRET "@h?db=1",
-      ", line 1: unknown key; the keys are url, user and passwordfile", EINVAL },
-    { "=redis://h", ", line 1: unknown key; the keys are url, user and passwordfile",
+      ", line 3: unknown key; the keys are url, user, passwordfile, and for TLS "
+      "cafile, cadir, certfile, keyfile, tlsname and verify",
       EINVAL },
-    { "URL=redis://h", ", line 1: unknown key; the keys are url, user and passwordfile",
+    { "redis://:" SECRET "@h?db=1",
+      ", line 1: unknown key; the keys are url, user, passwordfile, and for TLS "
+      "cafile, cadir, certfile, keyfile, tlsname and verify",
+      EINVAL },
+    { "=redis://h",
+      ", line 1: unknown key; the keys are url, user, passwordfile, and for TLS "
+      "cafile, cadir, certfile, keyfile, tlsname and verify",
+      EINVAL },
+    { "URL=redis://h",
+      ", line 1: unknown key; the keys are url, user, passwordfile, and for TLS "
+      "cafile, cadir, certfile, keyfile, tlsname and verify",
       EINVAL },
     { "url=redis://h\n#\nurl=redis://h\n",
       ", line 3: url is given twice, first in line 1", EINVAL },
@@ -189,15 +205,17 @@ static const struct bad {
     { "url=\n", ", line 1: url has no value", EINVAL },
     { "url=redis://h\npasswordfile= \r\n", ", line 2: passwordfile has no value",
       EINVAL },
-    { "\nurl=h:6379\n", ", line 2: URL: must begin with redis:// or unix://", EINVAL },
-    { "url=\"redis://h\"\n", ", line 1: URL: must begin with redis:// or unix://",
+    { "\nurl=h:6379\n", ", line 2: URL: must begin with redis://, rediss:// or unix://",
       EINVAL },
+    { "url=\"redis://h\"\n",
+      ", line 1: URL: must begin with redis://, rediss:// or unix://", EINVAL },
     { "url=redis://h:x # main\n", ", line 1: URL: port is not a number from 1 to 65535",
       EINVAL },
     { "url=redis://u:" SECRET "%@h\n", ", line 1: URL: bad %-escape in the password",
       EINVAL },
-    { "url=rediss://u:" SECRET "@h\n",
-      ", line 1: URL: rediss://: TLS is not built in yet", ENOTSUP },
+    { "url=redis://h\ncafile=c\n", ", line 2: cafile is not an absolute path", EINVAL },
+    { "keyfile=/k\n", ", line 1: keyfile without url", EINVAL },
+    { "url=rediss://u:" SECRET "@h?color=x\n", TEST_REDISS, TEST_REDISS_CODE },
     { "url=redis://h\nuser=u\n", ", line 2: user without passwordfile", EINVAL },
     { "passwordfile=/p\n", ", line 1: passwordfile without url", EINVAL },
     { "url=redis://h\npasswordfile=p\n", ", line 2: passwordfile is not an absolute path",
@@ -209,6 +227,23 @@ static const struct bad {
     { "url=redis://h\npasswordfile=/dev/null\n",
       ", line 2: passwordfile /dev/null: no password in the first line", EINVAL },
 };
+
+/* rule: P2 */
+START_TEST(lines_of_TLS_do_not_override_attributes_or_the_URL)
+{
+    if (!rlk_tls_is_built())
+        return;
+    config.target.tls.certfile = strdup("/mine");
+    conffile_use("url=rediss://h?cafile=/urls\ncafile=/files\ncertfile=/c\nkeyfile=/k\n"
+                 "tlsname=n\nverify=ca\n");
+    ck_assert_int_eq(rlk_conf_parse(&config), 0);
+    ck_assert_str_eq(config.target.tls.cafile, "/urls");
+    ck_assert_str_eq(config.target.tls.certfile, "/mine");
+    ck_assert_str_eq(config.target.tls.keyfile, "/k");
+    ck_assert_str_eq(config.target.tls.name, "n");
+    ck_assert(config.target.tls.any_name);
+}
+END_TEST
 
 START_TEST(error_is_reported_by_file_and_line_without_the_text)
 {
@@ -540,6 +575,7 @@ int main(void)
     tcase_add_test(tc, blanks_comments_and_line_breaks_of_other_systems_do_not_matter);
     tcase_add_test(tc, password_may_go_without_a_user_and_hold_blanks_and_equal_signs);
     tcase_add_test(tc, longest_line_and_file_are_taken);
+    tcase_add_test(tc, lines_of_TLS_do_not_override_attributes_or_the_URL);
     EACH(tc, error_is_reported_by_file_and_line_without_the_text, bads);
     tcase_add_test(tc, line_that_is_too_long_is_refused);
     tcase_add_test(tc, byte_0_is_refused);

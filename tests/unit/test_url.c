@@ -244,11 +244,58 @@ START_TEST(unknown_parameter_is_named)
 }
 END_TEST
 
-START_TEST(rediss_is_ENOTSUP)
+/* rule: P1 */
+START_TEST(rediss_is_TLS_or_ENOTSUP)
 {
-    ck_assert_int_eq(rlk_url_parse(&config, "rediss://u:" CANARY "@h"), ENOTSUP);
+    int code = rlk_tls_is_built() ? 0 : ENOTSUP;
+    ck_assert_int_eq(rlk_url_parse(&config, "rediss://u:" CANARY "@h"), code);
     ck_assert_ptr_null(strstr(rlk_error_message(), CANARY));
-    ck_assert_ptr_nonnull(strstr(rlk_error_message(), "TLS"));
+    ck_assert(config.target.tls.on == rlk_tls_is_built());
+    ck_assert_int_eq(rlk_url_parse(&config, "VALKEYS://h"), code);
+    if (code == ENOTSUP)
+        ck_assert_str_eq(rlk_error_message(),
+                         "URL: valkeys://: this library was built without TLS");
+    ck_assert_int_eq(rlk_url_parse(&config, "valkey://h"), 0);
+    ck_assert(!config.target.tls.on);
+}
+END_TEST
+
+/* rule: P2 */
+START_TEST(parameters_of_TLS_are_set)
+{
+    if (!rlk_tls_is_built())
+        return;
+    ck_assert_int_eq(rlk_url_parse(&config, "rediss://h?cafile=%2fca&cadir=/d&certfile=c"
+                                            "&keyfile=k&tlsname=n.example&verify=ca"),
+                     0);
+    const struct rlk_tls_settings *tls = &config.target.tls;
+    ck_assert_str_eq(tls->cafile, "/ca");
+    ck_assert_str_eq(tls->cadir, "/d");
+    ck_assert_str_eq(tls->certfile, "c");
+    ck_assert_str_eq(tls->keyfile, "k");
+    ck_assert_str_eq(tls->name, "n.example");
+    ck_assert(tls->any_name);
+}
+END_TEST
+
+static const char *const bad_tls[][2] = {
+    { "redis://h?cafile=c", "URL: parameter cafile requires rediss://" },
+    { "unix:///s?verify=ca", "URL: parameter verify requires rediss://" },
+    { "rediss://h?verify=none", "URL: verify is not full or ca" },
+    { "rediss://h?verify=", "URL: verify is not full or ca" },
+    { "rediss://h?cafile=", "URL: cafile is empty" },
+    { "rediss://h?tlsname=a/b", "URL: tlsname is not a host name" },
+    { "rediss://h?keyfile=k", "TLS: keyfile without certfile" },
+    { "rediss://h?cafile=a&cafile=b", "URL: parameter cafile is given twice" },
+};
+
+/* rule: P2 */
+START_TEST(wrong_parameter_of_TLS_is_EINVAL)
+{
+    if (!rlk_tls_is_built() && strncmp(bad_tls[_i][0], "rediss", 6) == 0)
+        return;
+    ck_assert_int_eq(rlk_url_parse(&config, bad_tls[_i][0]), EINVAL);
+    ck_assert_str_eq(rlk_error_message(), bad_tls[_i][1]);
 }
 END_TEST
 
@@ -274,7 +321,10 @@ int main(void)
     tcase_add_test(tc, what_the_url_does_not_say_stays);
     tcase_add_test(tc, credentials_in_the_url_replace_both);
     tcase_add_test(tc, unknown_parameter_is_named);
-    tcase_add_test(tc, rediss_is_ENOTSUP);
+    tcase_add_test(tc, rediss_is_TLS_or_ENOTSUP);
+    tcase_add_test(tc, parameters_of_TLS_are_set);
+    tcase_add_loop_test(tc, wrong_parameter_of_TLS_is_EINVAL, 0,
+                        sizeof(bad_tls) / sizeof(bad_tls[0]));
     tcase_add_test(tc, clear_of_a_zeroed_config_is_harmless);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);

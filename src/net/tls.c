@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One connection's TLS. OpenSSL reads and writes through a BIO whose two ends are memory:
+ * the bytes of one recv, and a buffer for one send. Each call that receives goes on until
+ * OpenSSL wants more bytes than came. So between two calls OpenSSL holds no input that
+ * poll does not see. A write never waits for a read, nor a read for a write, because both
+ * ends are memory and renegotiation is refused.
+ */
+#include "net/conn.h" /* RLK_UNINITIALIZED */
+#include "net/tls_impl.h"
+
+#include <errno.h>
+#include <netinet/in.h> /* INET6_ADDRSTRLEN */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum {
+    WIRE_SIZE = 8 << 10, /* of one recv */
+    PLAIN_SIZE = 4 << 10,
+    BATCH_MAX = 64 << 10, /* plaintext that is encrypted at a time */
+    RECORD_RECVS = 4,     /* a record has up to 16 KB and 261 bytes */
+    RECORD_ALERT = 21,    /* RFC 8446, 5.1: the first byte of a record */
+    RECORD_HANDSHAKE = 22,
+    SHOWN_LEN = 40 /* of a reply that is not TLS */
+};
+
+/* ---- life */
+
+/* False: the name is no address. A zone (fe80::1%eth0) tells the interface, not the
+ * server. */
+static bool set_address(X509_VERIFY_PARAM *check, const char *name)
+{
+    char address[INET6_ADDRSTRLEN];
+    size_t len = strcspn(name, "%");
+
+    if (len >= sizeof(address))
+        return false;
+    memcpy(address, name, len);
+    address[len] = '\0';
+    return X509_VERIFY_PARAM_set1_ip_asc(check, address) == 1;
+}
+
+/* Sets the name that the certificate must have. OpenSSL compares an address with the
+ * certificate's addresses; an address is not sent to the server as a name (RFC 6066). */
+static bool set_name(struct rlk_tls *tls)
+{
+    const struct rlk_tls_settings *settings = &tls->target->tls;
+    const char *name = settings->name ? settings->name : tls->target->host;
+    X509_VERIFY_PARAM *check = SSL_get0_param(tls->ssl);
+
+    if (set_address(check, name)) {
+        if (settings->any_name)
+            X509_VERIFY_PARAM_set1_ip(check, NULL, 0);
+        return true;
+    }
+    SSL_set_hostflags(tls->ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    /* rule: P2 */
+    return SSL_set_tlsext_host_name(tls->ssl, name) == 1 &&
+           (settings->any_name || SSL_set1_host(tls->ssl, name) == 1);
+}
+
+static bool prepare(struct rlk_tls *tls)
+{
+    if (!rlk_tls_gate_enter())
+        return false;
+    tls->ssl = rlk_tls_store_make(tls->target->tls_store);
+    bool good = tls->ssl && SSL_set_app_data(tls->ssl, tls) == 1 &&
+                rlk_tls_bio_join(tls) && set_name(tls);
+    if (good)
+        SSL_set_connect_state(tls->ssl);
+    rlk_tls_gate_leave();
+    return good;
+}
+
+int rlk_tls_open(struct rlk_tls **ret_tls, const struct rlk_target *target)
+{
+    struct rlk_tls *tls = calloc(1, sizeof(*tls));
+
+    if (!tls)
+        return ENOMEM;
+    tls->target = target;
+    tls->verify_code = X509_V_OK;
+    if (!prepare(tls)) {
+        rlk_tls_free(tls);
+        return ENOMEM;
+    }
+    *ret_tls = tls;
+    return 0;
+}
+
+/* rule: P5 */
+/* Sends nothing to the peer. OpenSSL would not resume the session of a connection that
+ * ends without a close_notify, so the SSL is marked as if both sides had sent one. */
+void rlk_tls_free(struct rlk_tls *tls)
+{
+    if (!tls)
+        return;
+    if (tls->ssl && rlk_tls_gate_enter()) {
+        SSL_set_shutdown(tls->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+        SSL_free(tls->ssl);
+        rlk_tls_gate_leave();
+    }
+    free(tls->out);
+    free(tls->behind);
+    free(tls);
+}
+
+/* ---- output */
+
+static void hear_alert(struct rlk_tls *tls, int fd);
+
+bool rlk_tls_begun(const struct rlk_tls *tls)
+{
+    return tls->taken > 0 && (tls->out_at > 0 || tls->out_len == 0);
+}
+
+size_t rlk_tls_unsent(const struct rlk_tls *tls)
+{
+    return tls->out_len - tls->out_at;
+}
+
+/* The kernel does not take the rest: most often the server has closed the connection. */
+static void note_send_error(struct rlk_tls *tls, int fd, int code)
+{
+    hear_alert(tls, fd);
+    rlk_tls_text_set(tls, RLK_TLS_FAILED, "connection to %s: %s", tls->target->label,
+                     strerror(code));
+}
+
+bool rlk_tls_flush(struct rlk_tls *tls, int fd)
+{
+    while (tls->out_at < tls->out_len) {
+        ssize_t n = send(fd, tls->out + tls->out_at, tls->out_len - tls->out_at,
+                         MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n > 0) {
+            tls->out_at += (size_t)n;
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            return true;
+        } else if (errno != EINTR) {
+            note_send_error(tls, fd, errno);
+            return false;
+        }
+    }
+    tls->out_at = tls->out_len = 0;
+    return true;
+}
+
+/* OpenSSL cannot continue this connection. What OpenSSL has written, most often an alert,
+ * may still be sent. */
+static void break_off(struct rlk_tls *tls)
+{
+    tls->broken = true;
+    if (tls->no_memory)
+        rlk_tls_text_set(tls, RLK_TLS_NO_MEMORY, "out of memory");
+    else
+        rlk_tls_text_of_error(tls);
+}
+
+static void note_end(struct rlk_tls *tls)
+{
+    tls->broken = true;
+    rlk_tls_text_set(tls, RLK_TLS_NO_MEMORY, "the process is exiting");
+}
+
+static bool enter(struct rlk_tls *tls)
+{
+    if (!rlk_tls_gate_enter()) {
+        note_end(tls);
+        return false;
+    }
+    tls->old_error = ERR_peek_last_error();
+    return true;
+}
+
+static bool encrypt(struct rlk_tls *tls, const char *bytes, size_t len)
+{
+    size_t taken = 0;
+
+    if (!enter(tls))
+        return false;
+    bool good = SSL_write_ex(tls->ssl, bytes, len < BATCH_MAX ? len : BATCH_MAX, &taken);
+    if (good)
+        tls->taken = taken;
+    else
+        break_off(tls);
+    rlk_tls_gate_leave();
+    return good;
+}
+
+/* rule: P1, P3 */
+ssize_t rlk_tls_send(struct rlk_tls *tls, int fd, const char *bytes, size_t len)
+{
+    if (tls->broken || (tls->taken == 0 && !encrypt(tls, bytes, len)))
+        return -1;
+    if (!rlk_tls_flush(tls, fd))
+        return -1;
+    if (tls->out_len > 0)
+        return 0;
+    ssize_t taken = (ssize_t)tls->taken;
+    tls->taken = 0;
+    return taken;
+}
+
+/* ---- input */
+
+/* Makes a message with the beginning of a reply that is not TLS. */
+static void note_no_tls(struct rlk_tls *tls)
+{
+    char shown[SHOWN_LEN + 1];
+    size_t len = 0;
+
+    while (len < SHOWN_LEN && len < tls->in_len && tls->in[len] >= ' ' &&
+           tls->in[len] <= '~') {
+        shown[len] = tls->in[len];
+        len++;
+    }
+    shown[len] = '\0';
+    tls->broken = true;
+    rlk_tls_text_set(tls, RLK_TLS_STRANGE,
+                     "%s%s does not speak TLS%s%s%s: the URL of a server without TLS "
+                     "begins with redis://",
+                     tls->target->label, tls->target->whence, len > 0 ? " (\"" : "",
+                     shown, len > 0 ? "\")" : "");
+}
+
+/* Like recv into `wire`, but first returns the bytes that followed the handshake. */
+static ssize_t receive_bytes(struct rlk_tls *tls, int fd, int flags, char *wire)
+{
+    size_t len = tls->behind_len;
+
+    if (!tls->behind)
+        return recv(fd, wire, WIRE_SIZE, flags);
+    memcpy(wire, tls->behind, len);
+    free(tls->behind);
+    tls->behind = NULL;
+    return (ssize_t)len;
+}
+
+/* One recv into `wire`. 1: there are bytes for OpenSSL; 0: none yet; -1: the connection
+ * has ended. */
+static int receive(struct rlk_tls *tls, int fd, int flags, char *wire)
+{
+    if (tls->broken)
+        return -1;
+    ssize_t n = receive_bytes(tls, fd, flags, wire);
+    if (n == 0) {
+        rlk_tls_text_set(tls, RLK_TLS_FAILED, "%s closed the connection",
+                         tls->target->label);
+        return -1;
+    }
+    if (n < 0) {
+        if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
+            return 0;
+        rlk_tls_text_set(tls, RLK_TLS_FAILED, "connection to %s: %s", tls->target->label,
+                         strerror(errno));
+        return -1;
+    }
+    tls->in = wire;
+    tls->in_len = (size_t)n;
+    if (!tls->heard && wire[0] != RECORD_HANDSHAKE && wire[0] != RECORD_ALERT) {
+        note_no_tls(tls);
+        return -1;
+    }
+    tls->heard = true;
+    return 1;
+}
+
+/* Whether the call that failed can continue when more bytes come. SSL_want_read alone is
+ * not enough: it is also true after the peer's alert has ended a handshake. */
+static bool wants_more(const struct rlk_tls *tls)
+{
+    return !tls->no_memory && SSL_want_read(tls->ssl) &&
+           BIO_should_read(SSL_get_rbio(tls->ssl));
+}
+
+/* rule: P3 */
+/* Whether there was plaintext. When this returns, OpenSSL has read all received bytes,
+ * because it asks for more only when it has no whole record left. */
+static bool decrypt(struct rlk_tls *tls,
+                    void (*pass)(void *arg, const char *bytes, size_t len), void *arg)
+{
+    char plain[PLAIN_SIZE] RLK_UNINITIALIZED;
+    bool some = false;
+    size_t len;
+
+    while (tls->in_len > 0 || SSL_pending(tls->ssl) > 0) {
+        if (SSL_read_ex(tls->ssl, plain, sizeof(plain), &len) == 1) {
+            pass(arg, plain, len);
+            some = true;
+        } else if ((SSL_get_shutdown(tls->ssl) & SSL_RECEIVED_SHUTDOWN) &&
+                   ERR_peek_last_error() == tls->old_error) { /* otherwise an alert */
+            tls->broken = true;
+            rlk_tls_text_set(tls, RLK_TLS_FAILED, "%s closed the connection",
+                             tls->target->label);
+            break;
+        } else if (!wants_more(tls)) {
+            break_off(tls);
+            break;
+        }
+    }
+    return some;
+}
+
+/* One recv. *ret_got: bytes came. Returns as rlk_tls_receive does. */
+static int receive_once(struct rlk_tls *tls, int fd, int flags,
+                        void (*pass)(void *arg, const char *bytes, size_t len), void *arg,
+                        bool *ret_got)
+{
+    char wire[WIRE_SIZE] RLK_UNINITIALIZED;
+    int got = receive(tls, fd, flags, wire);
+
+    *ret_got = got > 0;
+    if (got <= 0)
+        return got;
+    if (!enter(tls))
+        return -1;
+    bool some = decrypt(tls, pass, arg);
+    rlk_tls_gate_leave();
+    return some ? 1 : tls->broken ? -1 : 0;
+}
+
+int rlk_tls_receive(struct rlk_tls *tls, int fd, int flags,
+                    void (*pass)(void *arg, const char *bytes, size_t len), void *arg)
+{
+    bool got;
+    int result = receive_once(tls, fd, flags, pass, arg, &got);
+
+    for (int i = 1; result == 0 && got && i < RECORD_RECVS; i++)
+        result = receive_once(tls, fd, MSG_DONTWAIT, pass, arg, &got);
+    return !rlk_tls_flush(tls, fd) && result == 0 ? -1 : result;
+}
+
+static void drop(void *arg, const char *bytes, size_t len)
+{
+    (void)arg;
+    (void)bytes;
+    (void)len;
+}
+
+/* After a failed send: the server may have sent an alert before it closed the connection,
+ * and the alert says more than the error. */
+static void hear_alert(struct rlk_tls *tls, int fd)
+{
+    bool got = true;
+
+    for (int i = 0; got && i < RECORD_RECVS; i++)
+        receive_once(tls, fd, MSG_DONTWAIT, drop, NULL, &got);
+}
+
+/* ---- the handshake */
+
+static enum rlk_tls_result advance(struct rlk_tls *tls)
+{
+    if (!enter(tls))
+        return RLK_TLS_NO_MEMORY;
+    enum rlk_tls_result result = RLK_TLS_DONE;
+    if (SSL_do_handshake(tls->ssl) != 1) {
+        result = RLK_TLS_WAIT;
+        if (!wants_more(tls)) {
+            break_off(tls);
+            result = tls->failure;
+        }
+    }
+    rlk_tls_gate_leave();
+    return result;
+}
+
+/* Keeps the bytes that followed the handshake: poll does not see them any more. */
+static enum rlk_tls_result keep_behind(struct rlk_tls *tls)
+{
+    if (tls->in_len == 0)
+        return RLK_TLS_DONE;
+    tls->behind = malloc(tls->in_len);
+    if (!tls->behind) {
+        rlk_tls_text_set(tls, RLK_TLS_NO_MEMORY, "out of memory");
+        return RLK_TLS_NO_MEMORY;
+    }
+    memcpy(tls->behind, tls->in, tls->in_len);
+    tls->behind_len = tls->in_len;
+    tls->in_len = 0;
+    return RLK_TLS_DONE;
+}
+
+enum rlk_tls_result rlk_tls_shake(struct rlk_tls *tls, int fd)
+{
+    char wire[WIRE_SIZE] RLK_UNINITIALIZED;
+    enum rlk_tls_result result = RLK_TLS_WAIT;
+
+    if (!tls->heard && tls->out_len == 0)
+        result = advance(tls);
+    while (result == RLK_TLS_WAIT) {
+        if (!rlk_tls_flush(tls, fd))
+            return tls->failure;
+        int got = receive(tls, fd, MSG_DONTWAIT, wire);
+        if (got == 0)
+            return RLK_TLS_WAIT;
+        result = got < 0 ? tls->failure : advance(tls);
+    }
+    if (result == RLK_TLS_DONE)
+        return keep_behind(tls);
+    rlk_tls_flush(tls, fd); /* an alert */
+    return result;
+}
+
+/* ---- getters */
+
+const char *rlk_tls_text(const struct rlk_tls *tls)
+{
+    return tls->text;
+}
+
+enum rlk_tls_result rlk_tls_failure(const struct rlk_tls *tls)
+{
+    return tls->failure;
+}
+
+bool rlk_tls_heard(const struct rlk_tls *tls)
+{
+    return tls->heard;
+}

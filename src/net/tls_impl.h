@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of TLS share: tls.c (a connection), tls_bio.c (its bytes), tls_store.c
+ * and tls_file.c (what the client's connections share), tls_text.c (error texts),
+ * tls_gate.c (which threads may be inside OpenSSL). No other file includes this. */
+#ifndef RLK_TLS_IMPL_H
+#define RLK_TLS_IMPL_H
+
+#include "base/sync.h"
+#include "net/tls.h"
+#include "net/url.h"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <time.h>
+
+enum { RLK_TLS_TEXT_SIZE = 256 };
+
+/* ---- tls_gate.c */
+
+/* Called before and after every use of OpenSSL. The pairs do not nest, and nothing
+ * between them waits for the network. False: the process is exiting, and OpenSSL with it.
+ * Also preserves the program's errors in OpenSSL's queue of the calling thread, and
+ * removes those that the library's calls added. */
+bool rlk_tls_gate_enter(void);
+void rlk_tls_gate_leave(void);
+/* Before the first use. 0, ENOMEM or EAGAIN. */
+int rlk_tls_gate_open(void);
+
+/* ---- tls_store.c. Locks: rlk_tls_gate is entered. */
+
+/* Creates the SSL of a new connection, with a session to resume if the store has one.
+ * NULL: out of memory. Locks: takes the store's mutex. Blocks: may read files. */
+SSL *rlk_tls_store_make(struct rlk_tls_store *store);
+/* Where the store's authorities come from, for messages. */
+const char *rlk_tls_store_authorities(const struct rlk_tls_store *store);
+
+/* ---- tls_file.c. Locks: rlk_tls_gate is entered. */
+
+/* Loads the files that the settings name. 0, or a code with `text` set. */
+int rlk_tls_file_load(SSL_CTX *ctx, const struct rlk_tls_settings *settings,
+                      char text[RLK_TLS_TEXT_SIZE]);
+
+/* What shows that a file has changed. Zeroed: no such file. */
+struct rlk_tls_stamp {
+    struct timespec changed;
+    int64_t size;
+    uint64_t inode;
+};
+enum { RLK_TLS_STAMP_COUNT = 4 };
+void rlk_tls_file_stamps(const struct rlk_tls_settings *settings,
+                         struct rlk_tls_stamp ret_stamps[RLK_TLS_STAMP_COUNT]);
+
+/* ---- tls.c */
+
+struct rlk_tls {
+    SSL *ssl;
+    const struct rlk_target *target;
+
+    /* received bytes that OpenSSL has not read yet; set only inside a call */
+    const char *in;
+    size_t in_len;
+    bool heard;
+    char *behind; /* bytes that followed the handshake, until the next call; or NULL */
+    size_t behind_len;
+
+    /* ciphertext from OpenSSL; the kernel does not have out[out_at..out_len) yet */
+    char *out;
+    size_t out_at, out_len, out_size;
+    size_t taken; /* how many bytes of the caller's that ciphertext contains */
+    bool no_memory;
+    unsigned long old_error; /* the program's, in OpenSSL's queue; 0: none */
+
+    /* why the connection is unusable */
+    bool broken;
+    enum rlk_tls_result failure;
+    char text[RLK_TLS_TEXT_SIZE];
+
+    /* the first fault of the peer's certificate; X509_V_OK: none yet */
+    int verify_code;
+    /* follows "the certificate of host:port " */
+    char verify_text[RLK_TLS_TEXT_SIZE + 64];
+};
+
+/* ---- tls_bio.c. Locks: rlk_tls_gate is entered. */
+
+/* Makes the SSL read from and write to the connection's two buffers. False: out of
+ * memory. */
+bool rlk_tls_bio_join(struct rlk_tls *tls);
+
+/* ---- tls_text.c. Locks: rlk_tls_gate is entered. */
+
+/* Sets text and failure. Later calls change nothing. */
+void rlk_tls_text_set(struct rlk_tls *tls, enum rlk_tls_result failure,
+                      const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The same, from the error of OpenSSL's last call. */
+void rlk_tls_text_of_error(struct rlk_tls *tls);
+/* OpenSSL's callback for each certificate that it checks: keeps the first fault. */
+int rlk_tls_text_of_check(int good, X509_STORE_CTX *check);
+/* Writes the names that the certificate is for, separated by ", ". */
+void rlk_tls_text_names(char *ret_names, size_t size, X509 *certificate);
+
+#endif

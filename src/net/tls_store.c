@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the connections of a client share: OpenSSL's context, made from the files, and the
+ * sessions that the server has sent. A TLS 1.3 ticket should be used only once: the store
+ * has a stack of tickets and takes the newest first; each connection brings new tickets.
+ * With TLS 1.2, all connections use the newest session. If files have changed (after a
+ * certificate was renewed), the next connection reads them again.
+ *
+ * Thread: any.
+ */
+#include "net/tls_impl.h"
+
+#include "base/error.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SESSIONS_MAX = 64 };
+
+struct rlk_tls_store {
+    /* immutable after create */
+    const struct rlk_target *target;
+    char authorities[RLK_LOG_NAME_SIZE + 16];
+
+    /* Protects what follows. No other mutex is taken while it is held. */
+    struct rlk_mutex mu;
+    SSL_CTX *ctx;
+    struct rlk_tls_stamp stamps[RLK_TLS_STAMP_COUNT];
+    SSL_SESSION *sessions[SESSIONS_MAX]; /* the newest is the last */
+    int session_count;
+
+    struct rlk_tls_store *older; /* in a forked child: the next one of `inherited` */
+};
+
+/* In a forked child: the parent's stores, so that a leak checker finds them. Only the
+ * thread that forked writes it. */
+static struct rlk_tls_store *inherited __attribute__((used));
+
+bool rlk_tls_is_built(void)
+{
+    return true;
+}
+
+const char *rlk_tls_store_authorities(const struct rlk_tls_store *store)
+{
+    return store->authorities;
+}
+
+/* ---- sessions */
+
+/* Locks: holds mu. */
+static void drop_sessions_locked(struct rlk_tls_store *store)
+{
+    while (store->session_count > 0)
+        SSL_SESSION_free(store->sessions[--store->session_count]);
+}
+
+static bool is_for_once(const SSL_SESSION *session)
+{
+    return SSL_SESSION_get_protocol_version(session) >= TLS1_3_VERSION;
+}
+
+/* rule: P4 */
+/* OpenSSL's callback: the server sent a session. Returns 1 if the store keeps it. */
+static int keep_session(SSL *ssl, SSL_SESSION *session)
+{
+    struct rlk_tls *tls = SSL_get_app_data(ssl);
+    struct rlk_tls_store *store = tls->target->tls_store;
+
+    if (!store || SSL_SESSION_is_resumable(session) != 1)
+        return 0;
+    rlk_sync_mutex_lock(&store->mu);
+    if (SSL_get_SSL_CTX(ssl) !=
+        store->ctx) { /* a session of files that have been replaced */
+        rlk_sync_mutex_unlock(&store->mu);
+        return 0;
+    }
+    if (!is_for_once(session)) {
+        drop_sessions_locked(store);
+    } else if (store->session_count == SESSIONS_MAX) {
+        SSL_SESSION_free(store->sessions[0]);
+        store->session_count--;
+        memmove(&store->sessions[0], &store->sessions[1],
+                (size_t)store->session_count * sizeof(store->sessions[0]));
+    }
+    store->sessions[store->session_count++] = session;
+    rlk_sync_mutex_unlock(&store->mu);
+    return 1;
+}
+
+/* Returns a session, which the caller frees; NULL: there is none. Locks: holds mu. */
+static SSL_SESSION *take_session_locked(struct rlk_tls_store *store)
+{
+    if (store->session_count == 0)
+        return NULL;
+    SSL_SESSION *session = store->sessions[store->session_count - 1];
+    if (is_for_once(session))
+        store->session_count--;
+    else
+        SSL_SESSION_up_ref(session);
+    return session;
+}
+
+/* ---- the context */
+
+static int make_context(const struct rlk_tls_settings *settings, SSL_CTX **ret_ctx,
+                        char text[RLK_TLS_TEXT_SIZE])
+{
+    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+
+    if (!ctx) {
+        strcpy(text, "out of memory");
+        return ENOMEM;
+    }
+    /* rule: P2 */
+    if (SSL_CTX_get_min_proto_version(ctx) <
+        TLS1_2_VERSION) /* openssl.cnf may want more */
+        SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
+    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, rlk_tls_text_of_check);
+    X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx), X509_V_FLAG_PARTIAL_CHAIN);
+    SSL_CTX_set_mode(ctx, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_CTX_set_session_cache_mode(ctx,
+                                   SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+    SSL_CTX_sess_set_new_cb(ctx, keep_session);
+    int rc = rlk_tls_file_load(ctx, settings, text);
+    if (rc != 0) {
+        SSL_CTX_free(ctx);
+        return rc;
+    }
+    *ret_ctx = ctx;
+    return 0;
+}
+
+/* Loads the files again if they have changed. If they cannot be used, the client
+ * continues with the old ones, because another program may be writing the files now. If
+ * they stay wrong, the server or the next client reports it. */
+static void look_for_changes(struct rlk_tls_store *store)
+{
+    struct rlk_tls_stamp stamps[RLK_TLS_STAMP_COUNT];
+    char text[RLK_TLS_TEXT_SIZE];
+    SSL_CTX *ctx = NULL;
+
+    rlk_tls_file_stamps(&store->target->tls, stamps);
+    rlk_sync_mutex_lock(&store->mu);
+    bool changed = memcmp(stamps, store->stamps, sizeof(stamps)) != 0;
+    rlk_sync_mutex_unlock(&store->mu);
+    if (!changed || make_context(&store->target->tls, &ctx, text) != 0)
+        return;
+    rlk_sync_mutex_lock(&store->mu);
+    SSL_CTX *old = store->ctx;
+    store->ctx = ctx;
+    memcpy(store->stamps, stamps, sizeof(stamps));
+    drop_sessions_locked(store);
+    rlk_sync_mutex_unlock(&store->mu);
+    SSL_CTX_free(old);
+}
+
+SSL *rlk_tls_store_make(struct rlk_tls_store *store)
+{
+    look_for_changes(store);
+    rlk_sync_mutex_lock(&store->mu);
+    SSL *ssl = SSL_new(store->ctx);
+    SSL_SESSION *session = ssl ? take_session_locked(store) : NULL;
+    rlk_sync_mutex_unlock(&store->mu);
+    if (session) {
+        SSL_set_session(ssl, session); /* if it does not fit, it is not resumed */
+        SSL_SESSION_free(session);
+    }
+    return ssl;
+}
+
+/* ---- life */
+
+static void name_authorities(struct rlk_tls_store *store)
+{
+    const struct rlk_tls_settings *settings = &store->target->tls;
+    const char *path = settings->cafile ? settings->cafile : settings->cadir;
+
+    if (path)
+        rlk_log_name(store->authorities, sizeof(store->authorities), path, strlen(path));
+    else
+        strcpy(store->authorities, "the system (cafile= names others)");
+}
+
+static int load_store(struct rlk_tls_store *store)
+{
+    char text[RLK_TLS_TEXT_SIZE] = "the process is exiting";
+
+    rlk_tls_file_stamps(&store->target->tls, store->stamps);
+    if (!rlk_tls_gate_enter())
+        return rlk_error_set(EAGAIN, "%s", text);
+    int rc = make_context(&store->target->tls, &store->ctx, text);
+    rlk_tls_gate_leave();
+    return rc != 0 ? rlk_error_set(rc, "TLS: %s", text) : 0;
+}
+
+int rlk_tls_store_create(struct rlk_tls_store **ret_store,
+                         const struct rlk_target *target)
+{
+    struct rlk_tls_store *store = calloc(1, sizeof(*store));
+
+    if (!store)
+        return rlk_error_set(ENOMEM, "out of memory");
+    int rc = rlk_sync_mutex_init(&store->mu);
+    if (rc != 0) {
+        free(store);
+        return rlk_error_set(rc, "out of memory");
+    }
+    store->target = target;
+    name_authorities(store);
+    rc = rlk_tls_gate_open();
+    if (rc != 0)
+        rlk_error_set(rc, "OpenSSL cannot be used");
+    else
+        rc = load_store(store);
+    if (rc != 0) {
+        rlk_tls_store_free(store);
+        return rc;
+    }
+    *ret_store = store;
+    return 0;
+}
+
+void rlk_tls_store_free(struct rlk_tls_store *store)
+{
+    if (!store)
+        return;
+    if (rlk_tls_gate_enter()) {
+        drop_sessions_locked(store);
+        SSL_CTX_free(store->ctx);
+        rlk_tls_gate_leave();
+    }
+    rlk_sync_mutex_destroy(&store->mu);
+    free(store);
+}
+
+/* rule: P5 */
+void rlk_tls_store_disown(struct rlk_tls_store *store)
+{
+    if (!store)
+        return;
+    store->older = inherited;
+    inherited = store;
+}
