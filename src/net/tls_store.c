@@ -105,6 +105,13 @@ static SSL_SESSION *take_session_locked(struct rlk_tls_store *store)
 
 /* ---- the context */
 
+/* rule: P2 */
+void rlk_tls_store_floor(SSL_CTX *ctx)
+{
+    if (SSL_CTX_get_min_proto_version(ctx) < TLS1_2_VERSION)
+        SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
+}
+
 static int make_context(const struct rlk_tls_settings *settings, SSL_CTX **ret_ctx,
                         char text[RLK_TLS_TEXT_SIZE])
 {
@@ -114,10 +121,7 @@ static int make_context(const struct rlk_tls_settings *settings, SSL_CTX **ret_c
         strcpy(text, "out of memory");
         return ENOMEM;
     }
-    /* rule: P2 */
-    if (SSL_CTX_get_min_proto_version(ctx) <
-        TLS1_2_VERSION) /* openssl.cnf may want more */
-        SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
+    rlk_tls_store_floor(ctx);
     SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, rlk_tls_text_of_check);
     X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx), X509_V_FLAG_PARTIAL_CHAIN);

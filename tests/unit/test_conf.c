@@ -6,6 +6,7 @@
  * message names file and line, but does not show the text of the file.
  */
 #include "base/error.h"
+#include "base/texts.h"
 #include "conffile.h"
 #include "net/conf.h"
 #include "suite.h"
@@ -242,6 +243,20 @@ START_TEST(lines_of_TLS_do_not_override_attributes_or_the_URL)
     ck_assert_str_eq(config.target.tls.keyfile, "/k");
     ck_assert_str_eq(config.target.tls.name, "n");
     ck_assert(config.target.tls.any_name);
+}
+END_TEST
+
+START_TEST(file_does_not_loosen_what_the_program_has_set)
+{
+    char texts[16] = "";
+
+    if (!rlk_tls_is_built())
+        return;
+    ck_assert(rlk_texts_set(texts, sizeof(texts), RLK_URL_VERIFY, "full"));
+    ck_assert_int_eq(rlk_url_tls_take(&config.target.tls, texts), 0);
+    conffile_use("url=rediss://h\nverify=ca\n");
+    ck_assert_int_eq(rlk_conf_parse(&config), 0);
+    ck_assert(!config.target.tls.any_name);
 }
 END_TEST
 
@@ -576,6 +591,7 @@ int main(void)
     tcase_add_test(tc, password_may_go_without_a_user_and_hold_blanks_and_equal_signs);
     tcase_add_test(tc, longest_line_and_file_are_taken);
     tcase_add_test(tc, lines_of_TLS_do_not_override_attributes_or_the_URL);
+    tcase_add_test(tc, file_does_not_loosen_what_the_program_has_set);
     EACH(tc, error_is_reported_by_file_and_line_without_the_text, bads);
     tcase_add_test(tc, line_that_is_too_long_is_refused);
     tcase_add_test(tc, byte_0_is_refused);

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* program: tier=unit */
+/* The bytes of one TLS connection, with a peer in the same thread: large records, bytes
+ * that the socket does not take, the alert of a peer that has gone, other errors in
+ * OpenSSL's queue, forks out of signal handlers. */
+#if TEST_TLS
+
+#include "authority.h"
+#include "net/tls_impl.h"
+#include "suite.h"
+
+#include <check.h>
+#include <openssl/err.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { RECORD_MAX = 16384, SMALL_BUFFER = 4096 };
+
+static struct rlk_target target;
+static struct rlk_tls *tls; /* of the client */
+static SSL_CTX *ctx;        /* of the peer */
+static SSL *peer;
+static int fds[2]; /* client, peer */
+
+static void make_authority(void)
+{
+    test_authority_begin();
+    test_authority_issue("ca", "server", 30, "subjectAltName=DNS:localhost");
+}
+
+static void set_up(void)
+{
+    memset(&target, 0, sizeof(target));
+    target.host = strdup("localhost");
+    strcpy(target.label, "localhost:1");
+    target.tls.on = true;
+    target.tls.cafile = strdup(test_authority_path("ca.crt"));
+    ck_assert_int_eq(rlk_tls_store_create(&target.tls_store, &target), 0);
+    ctx = SSL_CTX_new(TLS_server_method());
+    ck_assert_int_eq(
+        SSL_CTX_use_certificate_chain_file(ctx, test_authority_path("server.crt")), 1);
+    ck_assert_int_eq(SSL_CTX_use_PrivateKey_file(ctx, test_authority_path("server.key"),
+                                                 SSL_FILETYPE_PEM),
+                     1);
+}
+
+static void tear_down(void)
+{
+    SSL_free(peer);
+    peer = NULL;
+    rlk_tls_free(tls);
+    tls = NULL;
+    close(fds[0]);
+    if (fds[1] >= 0)
+        close(fds[1]);
+    SSL_CTX_free(ctx);
+    rlk_tls_store_free(target.tls_store);
+    free(target.host);
+    free(target.tls.cafile);
+}
+
+/* Connects both sides. The client's last message of the handshake is not sent yet. */
+static void connect_both(void)
+{
+    enum rlk_tls_result result;
+
+    ck_assert_int_eq(
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+    peer = SSL_new(ctx);
+    SSL_set_fd(peer, fds[1]);
+    ck_assert_int_eq(rlk_tls_open(&tls, &target), 0);
+    while ((result = rlk_tls_shake(tls, fds[0])) == RLK_TLS_WAIT)
+        SSL_accept(peer);
+    ck_assert_msg(result == RLK_TLS_DONE, "%s", rlk_tls_text(tls));
+}
+
+static void count(void *arg, const char *bytes, size_t len)
+{
+    (void)bytes;
+    *(size_t *)arg += len;
+}
+
+/* rule: P3 */
+START_TEST(record_of_any_size_is_read_by_one_look)
+{
+    static char bytes[RECORD_MAX];
+    size_t got = 0;
+
+    connect_both();
+    ck_assert_int_eq(rlk_tls_send(tls, fds[0], "a", 1), 1);
+    ck_assert_int_eq(SSL_accept(peer), 1);
+    rlk_tls_receive(tls, fds[0], MSG_DONTWAIT, count, &got); /* tickets */
+    ck_assert_uint_eq(got, 0);
+    ck_assert_int_eq(SSL_write(peer, bytes, RECORD_MAX), RECORD_MAX);
+    ck_assert_int_eq(rlk_tls_receive(tls, fds[0], MSG_DONTWAIT, count, &got), 1);
+    ck_assert_uint_eq(got, RECORD_MAX);
+    ck_assert_int_eq(rlk_tls_receive(tls, fds[0], MSG_DONTWAIT, count, &got), 0);
+}
+END_TEST
+
+/* rule: P3 */
+START_TEST(bytes_that_a_receive_has_flushed_count_as_begun)
+{
+    static char bytes[1 << 18], sink[1 << 16];
+    int size = SMALL_BUFFER;
+    size_t got = 0;
+
+    connect_both();
+    ck_assert_int_eq(rlk_tls_send(tls, fds[0], "a", 1), 1);
+    ck_assert_int_eq(SSL_accept(peer), 1);
+    setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+    ck_assert_int_eq(rlk_tls_send(tls, fds[0], bytes, sizeof(bytes)), 0);
+    ck_assert_uint_gt(rlk_tls_unsent(tls), 0);
+    ck_assert(rlk_tls_begun(tls));
+    for (int i = 0; i < 1000 && rlk_tls_unsent(tls) > 0; i++) {
+        while (read(fds[1], sink, sizeof(sink)) > 0)
+            ;
+        rlk_tls_flush(tls, fds[0]); /* as after a receive */
+    }
+    ck_assert_uint_eq(rlk_tls_unsent(tls), 0);
+    ck_assert(rlk_tls_begun(tls)); /* though no caller knows yet that it was sent */
+    ck_assert_int_gt(rlk_tls_send(tls, fds[0], bytes, sizeof(bytes)), 0);
+    ck_assert(!rlk_tls_begun(tls));
+    rlk_tls_receive(tls, fds[0], MSG_DONTWAIT, count, &got);
+}
+END_TEST
+
+/* rule: P6 */
+START_TEST(alert_of_a_peer_that_has_gone_says_more_than_the_failed_send)
+{
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    connect_both();
+    ck_assert_int_eq(rlk_tls_send(tls, fds[0], "a", 1), 1);
+    ck_assert_int_ne(SSL_accept(peer), 1); /* sends the alert */
+    close(fds[1]);
+    fds[1] = -1;
+    ck_assert_int_eq(rlk_tls_send(tls, fds[0], "b", 1), -1);
+    ck_assert_int_eq(rlk_tls_failure(tls), RLK_TLS_REFUSED);
+    ck_assert_msg(strstr(rlk_tls_text(tls), "requires a client certificate") != NULL,
+                  "%s", rlk_tls_text(tls));
+}
+END_TEST
+
+/* rule: P6 */
+START_TEST(error_that_the_program_left_is_not_shown_and_stays)
+{
+    static char garbage[] = { 23, 3, 3, 0, 5, 1, 2, 3, 4, 5 };
+    size_t got = 0;
+
+    connect_both();
+    ck_assert_int_eq(rlk_tls_send(tls, fds[0], "a", 1), 1);
+    ck_assert_int_eq(SSL_accept(peer), 1);
+    ERR_raise(ERR_LIB_SSL, SSL_R_CERTIFICATE_VERIFY_FAILED);
+    unsigned long own = ERR_peek_last_error();
+    rlk_tls_receive(tls, fds[0], MSG_DONTWAIT, count, &got);
+    ck_assert_int_eq(write(fds[1], garbage, sizeof(garbage)), sizeof(garbage));
+    ck_assert_int_eq(rlk_tls_receive(tls, fds[0], MSG_DONTWAIT, count, &got), -1);
+    ck_assert_ptr_null(strstr(rlk_tls_text(tls), "certificate"));
+    ck_assert_uint_eq(ERR_peek_last_error(), own);
+    ERR_clear_error();
+}
+END_TEST
+
+/* ---- forks */
+
+static volatile sig_atomic_t in_child;
+
+static void fork_in_handler(int sig)
+{
+    (void)sig;
+    pid_t pid = -1;
+
+    rlk_sync_sections.count++; /* as prepare_fork, which holds a mutex */
+    rlk_tls_hold();
+    pid = fork();
+    if (pid == 0) {
+        rlk_tls_forget(false);
+        in_child = 1;
+    } else {
+        int status = 1;
+        waitpid(pid, &status, 0);
+        ck_assert_int_eq(status, 0);
+        rlk_tls_unhold();
+    }
+    rlk_sync_sections.count--;
+}
+
+/* rule: P5 */
+START_TEST(handler_that_forks_does_not_wait_for_its_own_thread)
+{
+    connect_both();
+    signal(SIGUSR1, fork_in_handler);
+    switch (_i) {
+    case 0: /* inside */
+        ck_assert(rlk_tls_gate_enter());
+        raise(SIGUSR1);
+        rlk_tls_gate_leave();
+        break;
+    case 1: /* it has been counted, but in_tls is not set yet; or not any more */
+        ck_assert(rlk_tls_gate_enter());
+        rlk_sync_sections.in_tls = false;
+        raise(SIGUSR1);
+        rlk_sync_sections.in_tls = true;
+        rlk_tls_gate_leave();
+        break;
+    default: /* it has not been counted yet */
+        rlk_sync_sections.count++;
+        raise(SIGUSR1);
+        rlk_sync_sections.count--;
+    }
+    /* both processes can enter and fork as before */
+    ck_assert(rlk_tls_gate_enter());
+    rlk_tls_gate_leave();
+    rlk_sync_sections.count++;
+    rlk_tls_hold();
+    rlk_tls_unhold();
+    rlk_sync_sections.count--;
+    if (in_child)
+        _exit(0);
+}
+END_TEST
+
+/* ---- the system's settings */
+
+/* rule: P2 */
+START_TEST(later_version_that_the_system_requires_stays)
+{
+    connect_both();
+    SSL_CTX *strict = SSL_CTX_new(TLS_client_method());
+    SSL_CTX_set_min_proto_version(strict, TLS1_3_VERSION);
+    rlk_tls_store_floor(strict);
+    ck_assert_int_eq(SSL_CTX_get_min_proto_version(strict), TLS1_3_VERSION);
+    SSL_CTX_set_min_proto_version(strict, TLS1_VERSION);
+    rlk_tls_store_floor(strict);
+    ck_assert_int_eq(SSL_CTX_get_min_proto_version(strict), TLS1_2_VERSION);
+    SSL_CTX_set_min_proto_version(strict, 0);
+    rlk_tls_store_floor(strict);
+    ck_assert_int_eq(SSL_CTX_get_min_proto_version(strict), TLS1_2_VERSION);
+    SSL_CTX_free(strict);
+}
+END_TEST
+
+/* rule: P2 */
+START_TEST(zone_of_an_address_is_no_part_of_its_name)
+{
+    free(target.host);
+    target.host = strdup("fe80::1%eth0");
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    ck_assert_int_eq(rlk_tls_open(&tls, &target), 0);
+    char *shown = X509_VERIFY_PARAM_get1_ip_asc(SSL_get0_param(tls->ssl));
+    ck_assert_ptr_nonnull(shown);
+    ck_assert_str_eq(shown, "fe80:0:0:0:0:0:0:1");
+    ck_assert_ptr_null(SSL_get_servername(tls->ssl, TLSEXT_NAMETYPE_host_name));
+    OPENSSL_free(shown);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("tls peer");
+    TCase *tc = tcase_create("bytes");
+
+    tcase_add_unchecked_fixture(tc, make_authority, test_authority_end);
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, record_of_any_size_is_read_by_one_look);
+    tcase_add_test(tc, bytes_that_a_receive_has_flushed_count_as_begun);
+    tcase_add_test(tc, alert_of_a_peer_that_has_gone_says_more_than_the_failed_send);
+    tcase_add_test(tc, error_that_the_program_left_is_not_shown_and_stays);
+    tcase_add_loop_test(tc, handler_that_forks_does_not_wait_for_its_own_thread, 0, 3);
+    tcase_add_test(tc, later_version_that_the_system_requires_stays);
+    tcase_add_test(tc, zone_of_an_address_is_no_part_of_its_name);
+    suite_add_tcase(suite, tc);
+    return test_run_suite(suite);
+}
+
+#else /* configure --without-tls */
+
+#include <stdio.h>
+
+int main(void)
+{
+    puts("skipped: the library was built without TLS");
+    return 77;
+}
+
+#endif
