@@ -16,8 +16,9 @@ struct rlk_diagnosis {
     struct rlock_client *client;
     int (*each)(const rlock_finding_t *finding, void *arg);
     void *arg;
-    char *info;        /* the reply to INFO; NULL: the server refused it */
-    bool config_there; /* the server did not refuse CONFIG GET */
+    char *info;           /* the reply to INFO; NULL: the server refused it */
+    bool config_there;    /* the server did not refuse CONFIG GET */
+    bool has_certificate; /* the server requested this client's certificate, and got it */
     /* from HELLO, if INFO has no version; "": unknown */
     char hello_name[RLK_FACT_SIZE], hello_version[RLK_FACT_SIZE];
     struct {

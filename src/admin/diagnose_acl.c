@@ -365,7 +365,7 @@ int rlk_diagnose_access(struct rlk_diagnosis *d)
     char shown[RLK_LOG_NAME_SIZE];
     enum rights rights;
     bool near = !target->host || is_this_host(target->host);
-    bool has_key = target->tls_store && target->tls.certfile;
+    bool has_key = d->has_certificate; /* rlk_diagnose_tls has looked before */
 
     int rc = look_for_all(d, user, &rights);
     if (rc != 0)

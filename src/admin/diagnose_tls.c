@@ -32,6 +32,7 @@ int rlk_diagnose_tls(struct rlk_diagnosis *d)
 
     if (!settings->on || !look(d, &facts))
         return 0;
+    d->has_certificate = facts.has_certificate;
     long days = (long)(facts.ends_in_s / DAY_S);
     if (days < SOON_DAYS)
         return rlk_diagnose_tell(

@@ -170,7 +170,7 @@ static int make_tls(struct rlock_client *client)
     if (!target->tls.on)
         return 0;
     rlk_tls_set_exit(rlk_client_exit_tls);
-    return rlk_tls_store_create(&target->tls_store, target);
+    return rlk_tls_store_create(&target->tls_store, target, client->tls_parent);
 }
 
 /* Called when no connection is left. */
@@ -302,8 +302,10 @@ void rlk_client_shut(struct rlock_client *client)
     rlk_client_release(client);
 }
 
-void rlk_client_disown(struct rlock_client *client)
+void rlk_client_disown(struct rlock_client *client, bool tls_is_whole)
 {
+    struct rlk_tls_store *store = client->config.target.tls_store;
+
     /* rule: T13 */
     /* rule: K12, G6 */
     inherit(client);
@@ -316,8 +318,10 @@ void rlk_client_disown(struct rlock_client *client)
     rlk_livefile_forget(client);
     memset(&client->subscription, 0, sizeof(client->subscription));
     client->pool = NULL;
-    rlk_tls_store_disown(client->config.target.tls_store);
+    rlk_tls_store_disown(store);
     client->config.target.tls_store = NULL;
+    if (store || !tls_is_whole)
+        client->tls_parent = tls_is_whole ? store : NULL;
     client->memory_refs = 1;
     client->interrupted = false;
     client->users = 0;

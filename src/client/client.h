@@ -30,6 +30,7 @@ struct rlock_client {
     rlock_event_fn event_fn;
     void *event_arg;
     struct rlk_pool *pool;
+    struct rlk_tls_store *tls_parent; /* in a forked child: the parent's; or NULL */
 
     struct rlk_moves moves;           /* shared by all its connections */
     struct rlk_registry registry;     /* has a mutex of its own */

@@ -96,6 +96,19 @@ void rlk_client_thread_ended(struct rlk_thread *thread)
 
 enum { EXIT_MS = 1000 };
 
+/* Ends the calls of other threads that wait, and makes later ones end after one attempt:
+ * no server will answer them. */
+static void end_calls(struct rlock_client *client)
+{
+    struct rlk_registry *reg = &client->registry;
+
+    atomic_store(&client->interrupted, true);
+    rlk_registry_lock(reg);
+    reg->interrupted = true;
+    rlk_registry_wake_all_locked(reg);
+    rlk_registry_unlock(reg);
+}
+
 static void end_client(struct rlock_client *client, int64_t end)
 {
     rlk_registry_lock(&client->registry);
@@ -106,6 +119,8 @@ static void end_client(struct rlock_client *client, int64_t end)
     bool settled = !rlk_intent_used_locked(&client->registry.slots);
     rlk_registry_unlock(&client->registry);
     rlk_livefile_leave(client, settled);
+    if (client->config.target.tls_store)
+        end_calls(client);
 }
 
 /* Ends the clients with TLS, or those without. (The destructor below ends only those

@@ -20,7 +20,7 @@ void rlk_client_drain(struct rlock_client *client, int64_t mono_end);
 void rlk_client_shut(struct rlock_client *client);
 /* A client in a child retains its configuration and nothing else. The parent's memory
  * is left alone: other threads may have been changing it. */
-void rlk_client_disown(struct rlock_client *client);
+void rlk_client_disown(struct rlock_client *client, bool tls_is_whole);
 
 /* ---- client_table.c */
 

@@ -72,7 +72,7 @@ static void forked_child(bool late)
         }
     }
     rlk_fd_forget(late);
-    rlk_tls_forget(late);
+    bool tls_is_whole = rlk_tls_forget(late);
     rlk_thread_forget();
     rlk_watchdog_forget();
     rlk_subscriber_forget();
@@ -82,7 +82,7 @@ static void forked_child(bool late)
          i++) /* the counts of the parent's threads; this thread is in no such call */
         atomic_store(&signal_calls[i], 0);
     for (size_t i = 0; i < table_count; i++)
-        rlk_client_disown(table[i]);
+        rlk_client_disown(table[i], tls_is_whole);
     if (!late)
         forked_parent();
 }

@@ -137,6 +137,7 @@ static int open_conn(struct rlock_client *client, int64_t now)
     struct rlk_conn_options options = {
         .target = &client->config.target,
         .name = client->conn_name,
+        .in_loop = true,
         .keepalive_ms = client->config.presence_ms,
         .reply_limit = 1 << 20,
         .skip_over = RLK_MAIL_SIZE_MAX, /* otherwise a long forged message would end the

@@ -165,6 +165,7 @@ static void open_conn(struct rlock_client *client, int64_t now)
     struct rlk_conn_options options = {
         .target = &client->config.target,
         .name = client->conn_name,
+        .in_loop = true,
         .keepalive_ms = client->config.presence_ms,
         .reply_limit = 1 << 16,
         .last_address = &watch->address,

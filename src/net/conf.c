@@ -272,15 +272,31 @@ static int check_entries(const struct conf *conf)
 /* The file's settings for TLS, except those that the program or the URL has set. */
 static int set_tls(struct rlk_config *config, const struct conf *conf)
 {
+    struct rlk_tls_settings *settings = &config->target.tls;
+    bool is_set[KEY_COUNT];
     int rc = 0;
 
+    for (int key = KEY_TLSNAME; key < KEY_COUNT; key++)
+        is_set[key] = rlk_url_tls_has(settings, key_names[key]);
     for (int key = KEY_TLSNAME; rc == 0 && key < KEY_COUNT; key++) {
         const struct entry *entry = &conf->entries[key];
-        if (entry->value)
-            rc = rlk_url_tls_default(&config->target.tls, key_names[key], entry->value,
-                                     conf->shown);
+        if (entry->value && !is_set[key])
+            rc = rlk_url_tls_set(settings, key_names[key], entry->value, conf->shown);
     }
     return rc;
+}
+
+/* Settings for TLS that would have no effect are refused: the user who wrote them expects
+ * TLS. */
+static int check_tls(const struct rlk_config *config, const struct conf *conf)
+{
+    for (int key = KEY_TLSNAME; !config->target.tls.on && key < KEY_COUNT; key++) {
+        const struct entry *entry = &conf->entries[key];
+        if (entry->value)
+            return refuse(conf, entry->line, EINVAL,
+                          "%s requires a URL that begins with rediss://", key_names[key]);
+    }
+    return 0;
 }
 
 /* ---- credentials */
@@ -422,6 +438,8 @@ static int parse_text(struct rlk_config *config, struct conf *conf, const char *
     rc = set_tls(config, conf);
     if (rc == 0)
         rc = set_target(config, conf);
+    if (rc == 0)
+        rc = check_tls(config, conf);
     if (rc != 0)
         return rc;
     config->source_path = strdup(path);

@@ -362,7 +362,8 @@ static bool is_silent(struct rlk_conn *conn)
     /* rule: P3 */
     /* A session ticket is no reason to close the connection. */
     if (conn->tls)
-        return input_tls(conn, MSG_DONTWAIT) == RLK_INPUT_NONE;
+        return input_tls(conn, MSG_DONTWAIT) == RLK_INPUT_NONE &&
+               !rlk_tls_has_part(conn->tls);
     return recv(conn->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
            (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
 }

@@ -63,6 +63,7 @@ struct rlk_conn_options {
     const struct rlk_target *target; /* outlives the connection */
     const char *name;                /* for CLIENT SETNAME; already escaped; NULL: none */
     bool only_ping;       /* the handshake is AUTH and PING: no request may follow */
+    bool in_loop;         /* the thread serves all clients, and should wait for no disk */
     int64_t keepalive_ms; /* TCP_USER_TIMEOUT and keepalive idle time */
     /* The largest reply in bytes (give or take one read), and the most elements of its
      * arrays; more is a protocol error. */

@@ -127,6 +127,15 @@ bool rlk_conn_flush(struct rlk_conn *conn)
 
 /* ---- one request, one reply */
 
+/* After a failed send. */
+static void hear_alert(struct rlk_conn *conn)
+{
+    if (!conn->tls)
+        return;
+    rlk_tls_hear_alert(conn->tls, conn->fd);
+    rlk_conn_explain(conn, "%s", rlk_tls_text(conn->tls));
+}
+
 /* Sends all of it. False: dead. *ret_waited: it took more than one system call. */
 static bool call_send(struct rlk_conn *conn, const char *bytes, size_t len,
                       int64_t deadline, bool *ret_waited)
@@ -134,8 +143,10 @@ static bool call_send(struct rlk_conn *conn, const char *bytes, size_t len,
     size_t at = 0;
     for (;;) {
         ssize_t n = send_request(conn, bytes + at, len - at);
-        if (n < 0)
+        if (n < 0) {
+            hear_alert(conn);
             break;
+        }
         at += (size_t)n;
         if (at == len)
             return true;

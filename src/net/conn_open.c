@@ -325,7 +325,8 @@ static bool phase_tls(struct rlk_conn *conn)
     enum rlk_tls_result result = RLK_TLS_NO_MEMORY;
 
     rlk_conn_explain(conn, "out of memory");
-    if (conn->tls || rlk_tls_open(&conn->tls, o->options.target) == 0)
+    if (conn->tls ||
+        rlk_tls_open(&conn->tls, o->options.target, !o->options.in_loop) == 0)
         result = rlk_tls_shake(conn->tls, conn->fd);
     if (conn->tls)
         rlk_conn_explain(conn, "%s", rlk_tls_text(conn->tls));

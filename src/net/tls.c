@@ -16,10 +16,10 @@
 #include <sys/socket.h>
 
 enum {
-    WIRE_SIZE = 8 << 10, /* of one recv */
     PLAIN_SIZE = 4 << 10,
     BATCH_MAX = 64 << 10, /* plaintext that is encrypted at a time */
     RECORD_RECVS = 4,     /* a record has up to 16 KB and 261 bytes */
+    SHAKE_RECVS = 16,     /* before the caller looks at its deadline */
     RECORD_ALERT = 21,    /* RFC 8446, 5.1: the first byte of a record */
     RECORD_HANDSHAKE = 22,
     SHOWN_LEN = 40 /* of a reply that is not TLS */
@@ -41,12 +41,15 @@ static bool set_address(X509_VERIFY_PARAM *check, const char *name)
     return X509_VERIFY_PARAM_set1_ip_asc(check, address) == 1;
 }
 
+/* rule: P2 */
 /* Sets the name that the certificate must have. OpenSSL compares an address with the
- * certificate's addresses; an address is not sent to the server as a name (RFC 6066). */
+ * certificate's addresses; an address is not sent to the server as a name (RFC 6066, 3).
+ * Nor is the dot at the end of an absolute name. */
 static bool set_name(struct rlk_tls *tls)
 {
     const struct rlk_tls_settings *settings = &tls->target->tls;
     const char *name = settings->name ? settings->name : tls->target->host;
+    size_t len = strlen(name);
     X509_VERIFY_PARAM *check = SSL_get0_param(tls->ssl);
 
     if (set_address(check, name)) {
@@ -54,17 +57,22 @@ static bool set_name(struct rlk_tls *tls)
             X509_VERIFY_PARAM_set1_ip(check, NULL, 0);
         return true;
     }
+    char *host = strndup(name, len > 1 && name[len - 1] == '.' ? len - 1 : len);
     SSL_set_hostflags(tls->ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    /* rule: P2 */
-    return SSL_set_tlsext_host_name(tls->ssl, name) == 1 &&
-           (settings->any_name || SSL_set1_host(tls->ssl, name) == 1);
+    bool good = host && SSL_set_tlsext_host_name(tls->ssl, host) == 1 &&
+                (settings->any_name || SSL_set1_host(tls->ssl, host) == 1);
+    free(host);
+    return good;
 }
 
-static bool prepare(struct rlk_tls *tls)
+static bool prepare(struct rlk_tls *tls, bool may_read)
 {
+    struct rlk_tls_store *store = tls->target->tls_store;
+
+    rlk_tls_store_look(store, may_read);
     if (!rlk_tls_gate_enter())
         return false;
-    tls->ssl = rlk_tls_store_make(tls->target->tls_store);
+    tls->ssl = rlk_tls_store_make(store);
     bool good = tls->ssl && SSL_set_app_data(tls->ssl, tls) == 1 &&
                 rlk_tls_bio_join(tls) && set_name(tls);
     if (good)
@@ -73,7 +81,7 @@ static bool prepare(struct rlk_tls *tls)
     return good;
 }
 
-int rlk_tls_open(struct rlk_tls **ret_tls, const struct rlk_target *target)
+int rlk_tls_open(struct rlk_tls **ret_tls, const struct rlk_target *target, bool may_read)
 {
     struct rlk_tls *tls = calloc(1, sizeof(*tls));
 
@@ -81,7 +89,7 @@ int rlk_tls_open(struct rlk_tls **ret_tls, const struct rlk_target *target)
         return ENOMEM;
     tls->target = target;
     tls->verify_code = X509_V_OK;
-    if (!prepare(tls)) {
+    if (!prepare(tls, may_read)) {
         rlk_tls_free(tls);
         return ENOMEM;
     }
@@ -102,13 +110,10 @@ void rlk_tls_free(struct rlk_tls *tls)
         rlk_tls_gate_leave();
     }
     free(tls->out);
-    free(tls->behind);
     free(tls);
 }
 
 /* ---- output */
-
-static void hear_alert(struct rlk_tls *tls, int fd);
 
 bool rlk_tls_begun(const struct rlk_tls *tls)
 {
@@ -118,14 +123,6 @@ bool rlk_tls_begun(const struct rlk_tls *tls)
 size_t rlk_tls_unsent(const struct rlk_tls *tls)
 {
     return tls->out_len - tls->out_at;
-}
-
-/* The kernel does not take the rest: most often the server has closed the connection. */
-static void note_send_error(struct rlk_tls *tls, int fd, int code)
-{
-    hear_alert(tls, fd);
-    rlk_tls_text_set(tls, RLK_TLS_FAILED, "connection to %s: %s", tls->target->label,
-                     strerror(code));
 }
 
 bool rlk_tls_flush(struct rlk_tls *tls, int fd)
@@ -138,7 +135,9 @@ bool rlk_tls_flush(struct rlk_tls *tls, int fd)
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             return true;
         } else if (errno != EINTR) {
-            note_send_error(tls, fd, errno);
+            rlk_tls_text_set(tls, RLK_TLS_FAILED, "connection to %s: %s",
+                             tls->target->label, strerror(errno));
+            tls->text_of_send = true;
             return false;
         }
     }
@@ -165,12 +164,10 @@ static void note_end(struct rlk_tls *tls)
 
 static bool enter(struct rlk_tls *tls)
 {
-    if (!rlk_tls_gate_enter()) {
-        note_end(tls);
-        return false;
-    }
-    tls->old_error = ERR_peek_last_error();
-    return true;
+    if (rlk_tls_gate_enter())
+        return true;
+    note_end(tls);
+    return false;
 }
 
 static bool encrypt(struct rlk_tls *tls, const char *bytes, size_t len)
@@ -224,26 +221,15 @@ static void note_no_tls(struct rlk_tls *tls)
                      shown, len > 0 ? "\")" : "");
 }
 
-/* Like recv into `wire`, but first returns the bytes that followed the handshake. */
-static ssize_t receive_bytes(struct rlk_tls *tls, int fd, int flags, char *wire)
-{
-    size_t len = tls->behind_len;
-
-    if (!tls->behind)
-        return recv(fd, wire, WIRE_SIZE, flags);
-    memcpy(wire, tls->behind, len);
-    free(tls->behind);
-    tls->behind = NULL;
-    return (ssize_t)len;
-}
-
-/* One recv into `wire`. 1: there are bytes for OpenSSL; 0: none yet; -1: the connection
- * has ended. */
-static int receive(struct rlk_tls *tls, int fd, int flags, char *wire)
+/* One recv into the buffer. 1: there are bytes for OpenSSL, maybe such as followed the
+ * handshake; 0: none yet; -1: the connection has ended. */
+static int receive(struct rlk_tls *tls, int fd, int flags)
 {
     if (tls->broken)
         return -1;
-    ssize_t n = receive_bytes(tls, fd, flags, wire);
+    if (tls->in_len > 0)
+        return 1;
+    ssize_t n = recv(fd, tls->wire, sizeof(tls->wire), flags);
     if (n == 0) {
         rlk_tls_text_set(tls, RLK_TLS_FAILED, "%s closed the connection",
                          tls->target->label);
@@ -256,9 +242,9 @@ static int receive(struct rlk_tls *tls, int fd, int flags, char *wire)
                          strerror(errno));
         return -1;
     }
-    tls->in = wire;
+    tls->in = tls->wire;
     tls->in_len = (size_t)n;
-    if (!tls->heard && wire[0] != RECORD_HANDSHAKE && wire[0] != RECORD_ALERT) {
+    if (!tls->heard && tls->wire[0] != RECORD_HANDSHAKE && tls->wire[0] != RECORD_ALERT) {
         note_no_tls(tls);
         return -1;
     }
@@ -289,7 +275,7 @@ static bool decrypt(struct rlk_tls *tls,
             pass(arg, plain, len);
             some = true;
         } else if ((SSL_get_shutdown(tls->ssl) & SSL_RECEIVED_SHUTDOWN) &&
-                   ERR_peek_last_error() == tls->old_error) { /* otherwise an alert */
+                   ERR_peek_error() == 0) { /* otherwise an alert */
             tls->broken = true;
             rlk_tls_text_set(tls, RLK_TLS_FAILED, "%s closed the connection",
                              tls->target->label);
@@ -307,8 +293,7 @@ static int receive_once(struct rlk_tls *tls, int fd, int flags,
                         void (*pass)(void *arg, const char *bytes, size_t len), void *arg,
                         bool *ret_got)
 {
-    char wire[WIRE_SIZE] RLK_UNINITIALIZED;
-    int got = receive(tls, fd, flags, wire);
+    int got = receive(tls, fd, flags);
 
     *ret_got = got > 0;
     if (got <= 0)
@@ -328,7 +313,10 @@ int rlk_tls_receive(struct rlk_tls *tls, int fd, int flags,
 
     for (int i = 1; result == 0 && got && i < RECORD_RECVS; i++)
         result = receive_once(tls, fd, MSG_DONTWAIT, pass, arg, &got);
-    return !rlk_tls_flush(tls, fd) && result == 0 ? -1 : result;
+    /* If that fails, the next recv gets the rest of what the server sent, and then the
+     * end. */
+    rlk_tls_flush(tls, fd);
+    return result;
 }
 
 static void drop(void *arg, const char *bytes, size_t len)
@@ -338,14 +326,23 @@ static void drop(void *arg, const char *bytes, size_t len)
     (void)len;
 }
 
-/* After a failed send: the server may have sent an alert before it closed the connection,
- * and the alert says more than the error. */
-static void hear_alert(struct rlk_tls *tls, int fd)
+void rlk_tls_hear_alert(struct rlk_tls *tls, int fd)
 {
     bool got = true;
 
-    for (int i = 0; got && i < RECORD_RECVS; i++)
+    for (int i = 0; got && i < SHAKE_RECVS; i++)
         receive_once(tls, fd, MSG_DONTWAIT, drop, NULL, &got);
+}
+
+bool rlk_tls_has_part(struct rlk_tls *tls)
+{
+    if (tls->in_len > 0)
+        return true;
+    if (!rlk_tls_gate_enter())
+        return false;
+    bool has = SSL_has_pending(tls->ssl) == 1;
+    rlk_tls_gate_leave();
+    return has;
 }
 
 /* ---- the handshake */
@@ -366,40 +363,25 @@ static enum rlk_tls_result advance(struct rlk_tls *tls)
     return result;
 }
 
-/* Keeps the bytes that followed the handshake: poll does not see them any more. */
-static enum rlk_tls_result keep_behind(struct rlk_tls *tls)
-{
-    if (tls->in_len == 0)
-        return RLK_TLS_DONE;
-    tls->behind = malloc(tls->in_len);
-    if (!tls->behind) {
-        rlk_tls_text_set(tls, RLK_TLS_NO_MEMORY, "out of memory");
-        return RLK_TLS_NO_MEMORY;
-    }
-    memcpy(tls->behind, tls->in, tls->in_len);
-    tls->behind_len = tls->in_len;
-    tls->in_len = 0;
-    return RLK_TLS_DONE;
-}
-
 enum rlk_tls_result rlk_tls_shake(struct rlk_tls *tls, int fd)
 {
-    char wire[WIRE_SIZE] RLK_UNINITIALIZED;
     enum rlk_tls_result result = RLK_TLS_WAIT;
 
     if (!tls->heard && tls->out_len == 0)
         result = advance(tls);
-    while (result == RLK_TLS_WAIT) {
+    for (int i = 0; result == RLK_TLS_WAIT; i++) {
         if (!rlk_tls_flush(tls, fd))
             return tls->failure;
-        int got = receive(tls, fd, MSG_DONTWAIT, wire);
+        int got = i < SHAKE_RECVS ? receive(tls, fd, MSG_DONTWAIT) : 0;
         if (got == 0)
             return RLK_TLS_WAIT;
         result = got < 0 ? tls->failure : advance(tls);
     }
-    if (result == RLK_TLS_DONE)
-        return keep_behind(tls);
-    rlk_tls_flush(tls, fd); /* an alert */
+    if (result != RLK_TLS_DONE) {
+        rlk_tls_flush(tls, fd); /* an alert */
+        if (result == RLK_TLS_REFUSED)
+            rlk_tls_store_doubt(tls->target->tls_store);
+    }
     return result;
 }
 

@@ -38,11 +38,12 @@ bool rlk_tls_is_built(void);
 
 /* ---- a client's store */
 
-/* Reads the files. 0 with *ret_store; else EINVAL (a file cannot be used), ENOMEM,
- * EMFILE, ENFILE or EAGAIN, and the thread's message names the path. The target outlives
- * the store. */
+/* Reads the files; or, in a forked child that has `parent`, uses what the parent has
+ * read, because the child may not be permitted to read them. 0 with *ret_store; else
+ * EINVAL (a file cannot be used), ENOMEM, EMFILE, ENFILE or EAGAIN, and the thread's
+ * message names the path. The target outlives the store. */
 int rlk_tls_store_create(struct rlk_tls_store **ret_store,
-                         const struct rlk_target *target);
+                         const struct rlk_target *target, struct rlk_tls_store *parent);
 /* Only when no connection uses the store any more. NULL: does nothing. */
 void rlk_tls_store_free(struct rlk_tls_store *store);
 /* In a forked child: leaves the parent's store as it is, because other threads of the
@@ -60,13 +61,16 @@ enum rlk_tls_result {
     RLK_TLS_NO_MEMORY /* or the process is exiting */
 };
 
-/* For a connected socket. 0 or ENOMEM. */
-int rlk_tls_open(struct rlk_tls **ret_tls, const struct rlk_target *target);
+/* For a connected socket. may_read: looks whether the store's files have changed. (The
+ * library's threads, which serve all clients, should not wait for a disk; they look only
+ * after the present files were of no use.) 0 or ENOMEM. */
+int rlk_tls_open(struct rlk_tls **ret_tls, const struct rlk_target *target,
+                 bool may_read);
 /* Sends nothing to the peer. NULL: does nothing. */
 void rlk_tls_free(struct rlk_tls *tls);
 
-/* Continues the handshake on the socket. Its last message stays unsent until the first
- * request, and goes with it. */
+/* Continues the handshake on the socket, by a bounded number of recvs. Its last message
+ * stays unsent until the first request, and goes with it. */
 enum rlk_tls_result rlk_tls_shake(struct rlk_tls *tls, int fd);
 
 /*
@@ -82,6 +86,11 @@ bool rlk_tls_begun(const struct rlk_tls *tls);
 size_t rlk_tls_unsent(const struct rlk_tls *tls);
 /* Sends them. False: the connection is unusable. */
 bool rlk_tls_flush(struct rlk_tls *tls, int fd);
+/* After a failed send, for a caller that does not read on: reads what there is, and drops
+ * all of it but an alert, which says more than the send's error. */
+void rlk_tls_hear_alert(struct rlk_tls *tls, int fd);
+/* Whether a part of a record has come. */
+bool rlk_tls_has_part(struct rlk_tls *tls);
 
 /* Calls recv with `flags`, and passes all plaintext on that OpenSSL can make of it: no
  * input stays where poll does not see it. While only a part of a record or a message of
@@ -104,19 +113,21 @@ struct rlk_tls_facts {
     char names[128];   /* of the peer's certificate */
     int64_t ends_in_s; /* when that certificate expires, from now; < 0: it has expired */
     bool resumed;
-    bool has_certificate; /* this client has one of its own */
+    bool has_certificate; /* the server requested this client's, and got it */
 };
 /* False: the process is exiting, or there is no certificate. */
 bool rlk_tls_look(struct rlk_tls *tls, struct rlk_tls_facts *ret_facts);
 
 /* ---- forks and the end of the process */
 
-/* Before and after a fork: in between no thread of the library is inside OpenSSL.
- * Locks: holds one mutex. */
+/* Before and after a fork: in between no thread of the library is inside OpenSSL, unless
+ * one stays there for a second. Locks: holds one mutex. */
 void rlk_tls_hold(void);
 void rlk_tls_unhold(void);
-/* In the child instead of rlk_tls_unhold. late: no rlk_tls_hold preceded the fork. */
-void rlk_tls_forget(bool late);
+/* In the child instead of rlk_tls_unhold. late: no rlk_tls_hold preceded the fork.
+ * Returns whether no thread was inside OpenSSL at the fork, so that the child can use
+ * what the parent's stores contain. */
+bool rlk_tls_forget(bool late);
 
 /* Sets what exit() calls once before OpenSSL frees its state. Call it before the first
  * store is created. */

@@ -5,13 +5,13 @@
 #include "net/tls_impl.h"
 
 #include <openssl/bio.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { OUT_SIZE_FIRST = 2048 };
 
-static BIO_METHOD *method;
-static rlk_once_t once = RLK_ONCE_INIT;
+static BIO_METHOD *_Atomic method;
 
 static int take(BIO *bio, char *buf, int size)
 {
@@ -67,21 +67,29 @@ static long control(BIO *bio, int command, long number, void *pointer)
     return command == BIO_CTRL_FLUSH ? 1 : 0;
 }
 
-static void make_method(void)
+/* NULL: out of memory. */
+static BIO_METHOD *get_method(void)
 {
-    method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "rlock");
-    if (method &&
-        (BIO_meth_set_read(method, take) != 1 || BIO_meth_set_write(method, put) != 1 ||
-         BIO_meth_set_ctrl(method, control) != 1)) {
-        BIO_meth_free(method);
-        method = NULL;
+    BIO_METHOD *made = atomic_load(&method), *none = NULL;
+
+    if (made)
+        return made;
+    made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "rlock");
+    if (!made || BIO_meth_set_read(made, take) != 1 ||
+        BIO_meth_set_write(made, put) != 1 || BIO_meth_set_ctrl(made, control) != 1) {
+        BIO_meth_free(made);
+        return NULL;
     }
+    if (atomic_compare_exchange_strong(&method, &none, made))
+        return made;
+    BIO_meth_free(made); /* another thread was faster */
+    return none;
 }
 
 bool rlk_tls_bio_join(struct rlk_tls *tls)
 {
-    rlk_sync_once(&once, make_method);
-    BIO *bio = method ? BIO_new(method) : NULL;
+    BIO_METHOD *chosen = get_method();
+    BIO *bio = chosen ? BIO_new(chosen) : NULL;
     if (!bio)
         return false;
     BIO_set_data(bio, tls);

@@ -97,6 +97,14 @@ static int no_passphrase(char *buf, int size, int writes, void *arg)
     return -1;
 }
 
+/* Whether the newest PEM_read_bio_... has found the end of the file, and no damage. */
+static bool was_end(void)
+{
+    unsigned long error = ERR_peek_last_error();
+    return ERR_GET_LIB(error) == ERR_LIB_PEM &&
+           ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
+}
+
 static const char *add_authorities(SSL_CTX *ctx, BIO *bio)
 {
     X509_STORE *store = SSL_CTX_get_cert_store(ctx);
@@ -110,6 +118,8 @@ static const char *add_authorities(SSL_CTX *ctx, BIO *bio)
         count += X509_STORE_add_cert(store, certificate) == 1;
         X509_free(certificate);
     }
+    if (!was_end())
+        return "one of its certificates is damaged (PEM)";
     return count > 0 ? NULL : "no certificate in it (PEM)";
 }
 
@@ -119,7 +129,8 @@ static const char *use_certificates(SSL_CTX *ctx, BIO *bio)
     X509 *certificate = PEM_read_bio_X509_AUX(bio, NULL, no_passphrase, NULL);
 
     if (!certificate)
-        return "no certificate in it (PEM)";
+        return was_end() ? "no certificate in it (PEM)"
+                         : "its first certificate is damaged (PEM)";
     bool good = SSL_CTX_use_certificate(ctx, certificate) == 1;
     X509_free(certificate);
     if (!good)
@@ -130,7 +141,7 @@ static const char *use_certificates(SSL_CTX *ctx, BIO *bio)
             return "its further certificates cannot be used";
         }
     }
-    return NULL;
+    return was_end() ? NULL : "one of its certificates is damaged (PEM)";
 }
 
 static const char *use_key(SSL_CTX *ctx, BIO *bio)
@@ -139,7 +150,8 @@ static const char *use_key(SSL_CTX *ctx, BIO *bio)
 
     if (!key)
         return "no private key in it (PEM, without a passphrase)";
-    bool good = SSL_CTX_use_PrivateKey(ctx, key) == 1;
+    bool good =
+        SSL_CTX_use_PrivateKey(ctx, key) == 1 && SSL_CTX_check_private_key(ctx) == 1;
     EVP_PKEY_free(key);
     return good ? NULL : "it is not the key of certfile's certificate";
 }

@@ -24,6 +24,7 @@ static atomic_uint gate; /* HELD, ENDED, and INSIDE for each thread inside */
 static rlk_once_t once = RLK_ONCE_INIT;
 static int once_rc;
 static void (*_Atomic exit_fn)(void);
+static bool is_held; /* the newest rlk_tls_hold has found nobody inside */
 
 /* Whether the thread has entered. */
 static bool try_enter(void)
@@ -63,15 +64,18 @@ bool rlk_tls_gate_enter(void)
         rlk_sync_pause();
     }
     rlk_sync_sections.in_tls = true;
-    ERR_set_mark();
+    ERR_clear_error();
     return true;
 }
 
 void rlk_tls_gate_leave(void)
 {
-    ERR_pop_to_mark();
+    ERR_clear_error();
     rlk_sync_sections.in_tls = false;
-    atomic_fetch_sub(&gate, INSIDE);
+    unsigned seen = atomic_load(&gate);
+    /* in a child that a signal's handler forked, the thread may not be counted */
+    while (seen >= INSIDE && !atomic_compare_exchange_weak(&gate, &seen, seen - INSIDE))
+        continue;
     rlk_sync_sections.count--;
 }
 
@@ -83,8 +87,11 @@ void rlk_tls_hold(void)
     int64_t began = rlk_clock_mono();
 
     atomic_fetch_or(&gate, HELD);
-    while (!is_empty(1, began))
+    /* Bounded, because a thread inside may wait for a mutex of OpenSSL that the code
+     * holds which this handler has interrupted. */
+    while (!is_empty(1, began) && rlk_clock_mono() - began < END_MS * RLK_NS_PER_MS)
         rlk_sync_pause();
+    is_held = is_empty(1, began);
 }
 
 void rlk_tls_unhold(void)
@@ -92,13 +99,12 @@ void rlk_tls_unhold(void)
     atomic_fetch_and(&gate, ~(unsigned)HELD);
 }
 
-void rlk_tls_forget(bool late)
+bool rlk_tls_forget(bool late)
 {
-    /* else rlk_tls_hold has waited: if a thread is counted, it is this one */
-    if (late)
-        atomic_store(&gate, (atomic_load(&gate) & ENDED) |
-                                (rlk_sync_sections.in_tls ? INSIDE : 0));
-    rlk_tls_unhold();
+    unsigned own = rlk_sync_sections.in_tls ? INSIDE : 0;
+
+    atomic_store(&gate, (atomic_load(&gate) & ENDED) | own);
+    return !late && is_held;
 }
 
 /* ---- the end of the process */

@@ -14,14 +14,14 @@
 #include <openssl/x509v3.h>
 #include <time.h>
 
-enum { RLK_TLS_TEXT_SIZE = 256 };
+enum { RLK_TLS_TEXT_SIZE = 256, RLK_TLS_WIRE_SIZE = 8 << 10 };
 
 /* ---- tls_gate.c */
 
 /* Called before and after every use of OpenSSL. The pairs do not nest, and nothing
  * between them waits for the network. False: the process is exiting, and OpenSSL with it.
- * Also preserves the program's errors in OpenSSL's queue of the calling thread, and
- * removes those that the library's calls added. */
+ * Clears OpenSSL's queue of errors of the calling thread, as OpenSSL's own functions
+ * do. */
 bool rlk_tls_gate_enter(void);
 void rlk_tls_gate_leave(void);
 /* Before the first use. 0, ENOMEM or EAGAIN. */
@@ -30,9 +30,16 @@ int rlk_tls_gate_open(void);
 /* ---- tls_store.c. Locks: rlk_tls_gate is entered. */
 
 /* Creates the SSL of a new connection, with a session to resume if the store has one.
- * NULL: out of memory. Locks: takes the store's mutex. Blocks: may read files. */
+ * NULL: out of memory. Locks: takes the store's mutex. */
 SSL *rlk_tls_store_make(struct rlk_tls_store *store);
-/* Sets the lowest version of TLS, unless the system's openssl.cnf requires a later one. */
+/* Reads the files again if they have changed, and if the thread may read files or the
+ * present ones are in doubt. Locks: rlk_tls_gate is not entered; takes the store's mutex.
+ * Blocks: files. */
+void rlk_tls_store_look(struct rlk_tls_store *store, bool may_read);
+/* A handshake was refused: the files in use may be outdated. */
+void rlk_tls_store_doubt(struct rlk_tls_store *store);
+/* Sets the lowest version of TLS, unless the system's openssl.cnf requires a later one.
+ */
 void rlk_tls_store_floor(SSL_CTX *ctx);
 /* Where the store's authorities come from, for messages. */
 const char *rlk_tls_store_authorities(const struct rlk_tls_store *store);
@@ -59,24 +66,25 @@ struct rlk_tls {
     SSL *ssl;
     const struct rlk_target *target;
 
-    /* received bytes that OpenSSL has not read yet; set only inside a call */
+    /* Received bytes that OpenSSL has not read yet. Between two calls there are none, but
+     * those that followed the handshake. */
     const char *in;
     size_t in_len;
+    char wire[RLK_TLS_WIRE_SIZE];
     bool heard;
-    char *behind; /* bytes that followed the handshake, until the next call; or NULL */
-    size_t behind_len;
+    bool is_asked; /* the server requested a certificate */
 
     /* ciphertext from OpenSSL; the kernel does not have out[out_at..out_len) yet */
     char *out;
     size_t out_at, out_len, out_size;
     size_t taken; /* how many bytes of the caller's that ciphertext contains */
     bool no_memory;
-    unsigned long old_error; /* the program's, in OpenSSL's queue; 0: none */
 
     /* why the connection is unusable */
     bool broken;
     enum rlk_tls_result failure;
     char text[RLK_TLS_TEXT_SIZE];
+    bool text_of_send; /* a later text says more */
 
     /* the first fault of the peer's certificate; X509_V_OK: none yet */
     int verify_code;
@@ -92,7 +100,8 @@ bool rlk_tls_bio_join(struct rlk_tls *tls);
 
 /* ---- tls_text.c. Locks: rlk_tls_gate is entered. */
 
-/* Sets text and failure. Later calls change nothing. */
+/* Sets text and failure. Later calls change nothing, unless the first text was about a
+ * send. */
 void rlk_tls_text_set(struct rlk_tls *tls, enum rlk_tls_result failure,
                       const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* The same, from the error of OpenSSL's last call. */

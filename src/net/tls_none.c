@@ -13,10 +13,11 @@ bool rlk_tls_is_built(void)
 }
 
 int rlk_tls_store_create(struct rlk_tls_store **ret_store,
-                         const struct rlk_target *target)
+                         const struct rlk_target *target, struct rlk_tls_store *parent)
 {
     (void)ret_store;
     (void)target;
+    (void)parent;
     return rlk_error_set(ENOTSUP, "this library was built without TLS");
 }
 
@@ -30,10 +31,11 @@ void rlk_tls_store_disown(struct rlk_tls_store *store)
     (void)store;
 }
 
-int rlk_tls_open(struct rlk_tls **ret_tls, const struct rlk_target *target)
+int rlk_tls_open(struct rlk_tls **ret_tls, const struct rlk_target *target, bool may_read)
 {
     (void)ret_tls;
     (void)target;
+    (void)may_read;
     return ENOMEM;
 }
 
@@ -74,6 +76,18 @@ bool rlk_tls_flush(struct rlk_tls *tls, int fd)
 {
     (void)tls;
     (void)fd;
+    return false;
+}
+
+void rlk_tls_hear_alert(struct rlk_tls *tls, int fd)
+{
+    (void)tls;
+    (void)fd;
+}
+
+bool rlk_tls_has_part(struct rlk_tls *tls)
+{
+    (void)tls;
     return false;
 }
 
@@ -121,9 +135,10 @@ void rlk_tls_unhold(void)
 {
 }
 
-void rlk_tls_forget(bool late)
+bool rlk_tls_forget(bool late)
 {
     (void)late;
+    return true;
 }
 
 void rlk_tls_set_exit(void (*at_exit)(void))

@@ -4,7 +4,7 @@
  * sessions that the server has sent. A TLS 1.3 ticket should be used only once: the store
  * has a stack of tickets and takes the newest first; each connection brings new tickets.
  * With TLS 1.2, all connections use the newest session. If files have changed (after a
- * certificate was renewed), the next connection reads them again.
+ * certificate was renewed), the next connection of a caller reads them again.
  *
  * Thread: any.
  */
@@ -30,6 +30,7 @@ struct rlk_tls_store {
     struct rlk_tls_stamp stamps[RLK_TLS_STAMP_COUNT];
     SSL_SESSION *sessions[SESSIONS_MAX]; /* the newest is the last */
     int session_count;
+    bool in_doubt; /* a handshake was refused since the files were last looked at */
 
     struct rlk_tls_store *older; /* in a forked child: the next one of `inherited` */
 };
@@ -105,6 +106,17 @@ static SSL_SESSION *take_session_locked(struct rlk_tls_store *store)
 
 /* ---- the context */
 
+/* OpenSSL's callback: the server requests a certificate. Returns 1: the handshake goes
+ * on. */
+static int note_request(SSL *ssl, void *arg)
+{
+    struct rlk_tls *tls = SSL_get_app_data(ssl);
+
+    (void)arg;
+    tls->is_asked = true;
+    return 1;
+}
+
 /* rule: P2 */
 void rlk_tls_store_floor(SSL_CTX *ctx)
 {
@@ -129,6 +141,7 @@ static int make_context(const struct rlk_tls_settings *settings, SSL_CTX **ret_c
     SSL_CTX_set_session_cache_mode(ctx,
                                    SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
     SSL_CTX_sess_set_new_cb(ctx, keep_session);
+    SSL_CTX_set_cert_cb(ctx, note_request, NULL);
     int rc = rlk_tls_file_load(ctx, settings, text);
     if (rc != 0) {
         SSL_CTX_free(ctx);
@@ -138,33 +151,59 @@ static int make_context(const struct rlk_tls_settings *settings, SSL_CTX **ret_c
     return 0;
 }
 
-/* Loads the files again if they have changed. If they cannot be used, the client
- * continues with the old ones, because another program may be writing the files now. If
- * they stay wrong, the server or the next client reports it. */
-static void look_for_changes(struct rlk_tls_store *store)
+/* Whether to look at the files now. */
+static bool begin_look(struct rlk_tls_store *store, bool may_read)
+{
+    rlk_sync_mutex_lock(&store->mu);
+    bool look = may_read || store->in_doubt;
+    store->in_doubt = false;
+    rlk_sync_mutex_unlock(&store->mu);
+    return look;
+}
+
+static bool have_changed(struct rlk_tls_store *store, const struct rlk_tls_stamp *stamps)
+{
+    rlk_sync_mutex_lock(&store->mu);
+    bool changed = memcmp(stamps, store->stamps, sizeof(store->stamps)) != 0;
+    rlk_sync_mutex_unlock(&store->mu);
+    return changed;
+}
+
+/* If the files cannot be used, the client continues with the old ones, because another
+ * program may be writing the files now. If they stay wrong, the server or the next client
+ * reports it. */
+void rlk_tls_store_look(struct rlk_tls_store *store, bool may_read)
 {
     struct rlk_tls_stamp stamps[RLK_TLS_STAMP_COUNT];
     char text[RLK_TLS_TEXT_SIZE];
-    SSL_CTX *ctx = NULL;
+    SSL_CTX *ctx = NULL, *old = NULL;
 
-    rlk_tls_file_stamps(&store->target->tls, stamps);
-    rlk_sync_mutex_lock(&store->mu);
-    bool changed = memcmp(stamps, store->stamps, sizeof(stamps)) != 0;
-    rlk_sync_mutex_unlock(&store->mu);
-    if (!changed || make_context(&store->target->tls, &ctx, text) != 0)
+    if (!begin_look(store, may_read))
         return;
-    rlk_sync_mutex_lock(&store->mu);
-    SSL_CTX *old = store->ctx;
-    store->ctx = ctx;
-    memcpy(store->stamps, stamps, sizeof(stamps));
-    drop_sessions_locked(store);
-    rlk_sync_mutex_unlock(&store->mu);
+    rlk_tls_file_stamps(&store->target->tls, stamps);
+    if (!have_changed(store, stamps) || !rlk_tls_gate_enter())
+        return;
+    if (make_context(&store->target->tls, &ctx, text) == 0) {
+        rlk_sync_mutex_lock(&store->mu);
+        old = store->ctx;
+        store->ctx = ctx;
+        memcpy(store->stamps, stamps, sizeof(stamps));
+        drop_sessions_locked(store);
+        rlk_sync_mutex_unlock(&store->mu);
+    }
     SSL_CTX_free(old);
+    rlk_tls_gate_leave();
+}
+
+void rlk_tls_store_doubt(struct rlk_tls_store *store)
+{
+    rlk_sync_mutex_lock(&store->mu);
+    store->in_doubt = true;
+    rlk_sync_mutex_unlock(&store->mu);
 }
 
 SSL *rlk_tls_store_make(struct rlk_tls_store *store)
 {
-    look_for_changes(store);
     rlk_sync_mutex_lock(&store->mu);
     SSL *ssl = SSL_new(store->ctx);
     SSL_SESSION *session = ssl ? take_session_locked(store) : NULL;
@@ -189,6 +228,18 @@ static void name_authorities(struct rlk_tls_store *store)
         strcpy(store->authorities, "the system (cafile= names others)");
 }
 
+/* Uses the context of the parent's store; nobody changes that store any more. */
+static int inherit(struct rlk_tls_store *store, const struct rlk_tls_store *parent)
+{
+    if (!rlk_tls_gate_enter())
+        return rlk_error_set(EAGAIN, "the process is exiting");
+    SSL_CTX_up_ref(parent->ctx);
+    rlk_tls_gate_leave();
+    store->ctx = parent->ctx;
+    memcpy(store->stamps, parent->stamps, sizeof(store->stamps));
+    return 0;
+}
+
 static int load_store(struct rlk_tls_store *store)
 {
     char text[RLK_TLS_TEXT_SIZE] = "the process is exiting";
@@ -202,7 +253,7 @@ static int load_store(struct rlk_tls_store *store)
 }
 
 int rlk_tls_store_create(struct rlk_tls_store **ret_store,
-                         const struct rlk_target *target)
+                         const struct rlk_target *target, struct rlk_tls_store *parent)
 {
     struct rlk_tls_store *store = calloc(1, sizeof(*store));
 
@@ -219,7 +270,7 @@ int rlk_tls_store_create(struct rlk_tls_store **ret_store,
     if (rc != 0)
         rlk_error_set(rc, "OpenSSL cannot be used");
     else
-        rc = load_store(store);
+        rc = parent ? inherit(store, parent) : load_store(store);
     if (rc != 0) {
         rlk_tls_store_free(store);
         return rc;

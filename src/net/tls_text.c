@@ -21,8 +21,9 @@ void rlk_tls_text_set(struct rlk_tls *tls, enum rlk_tls_result failure,
 {
     va_list args;
 
-    if (tls->text[0])
+    if (tls->text[0] && !tls->text_of_send)
         return;
+    tls->text_of_send = false;
     tls->failure = failure;
     va_start(args, format);
     vsnprintf(tls->text, sizeof(tls->text), format, args);
@@ -191,6 +192,7 @@ static bool explain_refusal(struct rlk_tls *tls, int reason)
 {
     const struct rlk_target *target = tls->target;
     const char *certfile = target->tls.certfile, *why;
+    char shown[RLK_LOG_NAME_SIZE];
 
     switch (reason) {
     case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
@@ -219,14 +221,16 @@ static bool explain_refusal(struct rlk_tls *tls, int reason)
     default:
         return false;
     }
-    if (certfile)
+    if (certfile) {
+        rlk_log_name(shown, sizeof(shown), certfile, strlen(certfile));
         rlk_tls_text_set(tls, RLK_TLS_REFUSED,
                          "%s%s refused the certificate of %.100s: %s", target->label,
-                         target->whence, certfile, why);
-    else
+                         target->whence, shown, why);
+    } else {
         rlk_tls_text_set(tls, RLK_TLS_REFUSED,
                          "%s%s refused the connection: %s (certfile=, keyfile=)",
                          target->label, target->whence, why);
+    }
     return true;
 }
 
@@ -238,16 +242,28 @@ static void explain_version(struct rlk_tls *tls)
         tls->target->label, tls->target->whence);
 }
 
+/* The kind of an error that has no text of its own. A server or proxy that is overloaded
+ * or about to restart sends one of two alerts: those pass. */
+static enum rlk_tls_result kind_of(unsigned long error)
+{
+    if (ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE)
+        return RLK_TLS_NO_MEMORY;
+    if (ERR_GET_LIB(error) == ERR_LIB_SSL &&
+        (ERR_GET_REASON(error) == SSL_R_TLSV1_ALERT_INTERNAL_ERROR ||
+         ERR_GET_REASON(error) == SSL_R_TLSV1_ALERT_USER_CANCELLED))
+        return RLK_TLS_FAILED;
+    return RLK_TLS_STRANGE;
+}
+
 void rlk_tls_text_of_error(struct rlk_tls *tls)
 {
     const struct rlk_target *target = tls->target;
-    unsigned long last = ERR_peek_last_error();
-    unsigned long error = last == tls->old_error ? 0 : last;
+    unsigned long error = ERR_peek_last_error();
     int reason = ERR_GET_LIB(error) == ERR_LIB_SSL ? ERR_GET_REASON(error) : 0;
     const char *said = ERR_reason_error_string(error);
 
     /* rule: P6 */
-    if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED) {
+    if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED || tls->verify_code != X509_V_OK) {
         rlk_tls_text_set(tls, RLK_TLS_REFUSED, "the certificate of %s%s %s",
                          target->label, target->whence,
                          tls->verify_text[0] ? tls->verify_text : "was refused");
@@ -259,11 +275,8 @@ void rlk_tls_text_of_error(struct rlk_tls *tls)
         reason == SSL_R_UNSUPPORTED_PROTOCOL || reason == SSL_R_WRONG_VERSION_NUMBER)
         explain_version(tls);
     else
-        rlk_tls_text_set(tls,
-                         ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE ? RLK_TLS_NO_MEMORY
-                                                                       : RLK_TLS_STRANGE,
-                         "TLS with %s%s failed: %s", target->label, target->whence,
-                         said ? said : "OpenSSL gives no reason");
+        rlk_tls_text_set(tls, kind_of(error), "TLS with %s%s failed: %s", target->label,
+                         target->whence, said ? said : "OpenSSL gives no reason");
 }
 
 /* ---- what both sides agreed on */
@@ -286,7 +299,9 @@ bool rlk_tls_look(struct rlk_tls *tls, struct rlk_tls_facts *ret_facts)
     snprintf(facts.protocol, sizeof(facts.protocol), "%s", SSL_get_version(tls->ssl));
     snprintf(facts.cipher, sizeof(facts.cipher), "%s", SSL_get_cipher_name(tls->ssl));
     facts.resumed = SSL_session_reused(tls->ssl) == 1;
-    facts.has_certificate = SSL_get_certificate(tls->ssl) != NULL;
+    /* a resumed session has what its first connection agreed on */
+    facts.has_certificate = (tls->is_asked || facts.resumed) &&
+                            SSL_get_certificate(tls->ssl) != NULL;
     if (certificate) {
         rlk_tls_text_names(facts.names, sizeof(facts.names), certificate);
         facts.ends_in_s = seconds_until(X509_get0_notAfter(certificate));

@@ -226,6 +226,18 @@ static int set_guard(struct parse *p, struct slice value)
     return rc;
 }
 
+/* Whether the URL has set the partner of this setting. */
+static bool seen_partner(const struct parse *p, const char *name)
+{
+    const char *partner = rlk_url_tls_partner(name);
+
+    for (int i = PARAMETER_CAFILE; i < PARAMETER_COUNT; i++)
+        if (p->seen[i] && strcmp(parameters[i].name, name) != 0 &&
+            strcmp(parameters[i].name, partner) == 0)
+            return true;
+    return false;
+}
+
 static int set_tls(struct parse *p, enum parameter which, const char *text)
 {
     struct rlk_tls_settings *settings = &p->config->target.tls;
@@ -233,6 +245,8 @@ static int set_tls(struct parse *p, enum parameter which, const char *text)
 
     if (!settings->on)
         return rlk_error_set(EINVAL, "URL: parameter %s requires rediss://", name);
+    if (!seen_partner(p, name))
+        rlk_url_tls_drop(settings, name);
     return rlk_url_tls_set(settings, name, text, "URL");
 }
 

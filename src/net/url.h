@@ -81,9 +81,13 @@ int rlk_url_tls_take(struct rlk_tls_settings *settings, const char *texts);
  * rlk_url_parse does; `where`, for the message: "URL", or another source. */
 int rlk_url_tls_set(struct rlk_tls_settings *settings, const char *name,
                     const char *value, const char *where);
-/* The same, only if it is not set yet. */
-int rlk_url_tls_default(struct rlk_tls_settings *settings, const char *name,
-                        const char *value, const char *where);
+/* Some settings are pairs: cafile and cadir, certfile and keyfile. A source replaces, or
+ * leaves, both of a pair. Whether this setting or its partner is set. */
+bool rlk_url_tls_has(struct rlk_tls_settings *settings, const char *name);
+/* Unsets both. */
+void rlk_url_tls_drop(struct rlk_tls_settings *settings, const char *name);
+/* The partner's name; the name itself, if it has none. */
+const char *rlk_url_tls_partner(const char *name);
 /* Whether the settings fit together. 0 or EINVAL. */
 int rlk_url_tls_check(const struct rlk_tls_settings *settings);
 void rlk_url_tls_clear(struct rlk_tls_settings *settings);

@@ -65,7 +65,7 @@ static bool is_name(const char *name)
     for (const char *c = name; *c; c++)
         if (*c <= ' ' || *c > '~' || strchr("/@?#\"\\", *c))
             return false;
-    return strlen(name) <= 255;
+    return name[0] != '.' && strlen(name) <= 255; /* .a.b: OpenSSL takes x.a.b for it */
 }
 
 int rlk_url_tls_set(struct rlk_tls_settings *settings, const char *name,
@@ -88,14 +88,57 @@ int rlk_url_tls_set(struct rlk_tls_settings *settings, const char *name,
     return 0;
 }
 
-int rlk_url_tls_default(struct rlk_tls_settings *settings, const char *name,
-                        const char *value, const char *where)
+/* The setting that makes sense only together with this one: authorities, or a certificate
+ * and its key. Else the same. */
+static enum rlk_url_text partner_of(enum rlk_url_text which)
+{
+    switch (which) {
+    case RLK_URL_CAFILE:
+        return RLK_URL_CADIR;
+    case RLK_URL_CADIR:
+        return RLK_URL_CAFILE;
+    case RLK_URL_CERTFILE:
+        return RLK_URL_KEYFILE;
+    case RLK_URL_KEYFILE:
+        return RLK_URL_CERTFILE;
+    case RLK_URL_TLSNAME:
+    case RLK_URL_VERIFY:
+    case RLK_URL_TEXT_LIMIT:
+    default:
+        return which;
+    }
+}
+
+bool rlk_url_tls_has(struct rlk_tls_settings *settings, const char *name)
 {
     enum rlk_url_text which = find(name);
-    char **text = text_of(settings, which);
-    bool is_set = which == RLK_URL_VERIFY ? settings->verify_set : text && *text;
 
-    return is_set ? 0 : rlk_url_tls_set(settings, name, value, where);
+    if (which == RLK_URL_VERIFY)
+        return settings->verify_set;
+    char **text = text_of(settings, which),
+         **partner = text_of(settings, partner_of(which));
+    return *text || *partner;
+}
+
+static void drop(struct rlk_tls_settings *settings, enum rlk_url_text which)
+{
+    char **text = text_of(settings, which);
+
+    if (!text)
+        return;
+    free(*text);
+    *text = NULL;
+}
+
+void rlk_url_tls_drop(struct rlk_tls_settings *settings, const char *name)
+{
+    drop(settings, find(name));
+    drop(settings, partner_of(find(name)));
+}
+
+const char *rlk_url_tls_partner(const char *name)
+{
+    return names[partner_of(find(name))];
 }
 
 int rlk_url_tls_take(struct rlk_tls_settings *settings, const char *texts)
@@ -115,6 +158,11 @@ int rlk_url_tls_check(const struct rlk_tls_settings *settings)
 {
     if (settings->on && settings->keyfile && !settings->certfile)
         return rlk_error_set(EINVAL, "TLS: keyfile without certfile");
+    /* rule: P2 */
+    if (settings->on && settings->any_name && !settings->cafile && !settings->cadir)
+        return rlk_error_set(EINVAL,
+                             "TLS: verify=ca requires cafile or cadir: with the system's "
+                             "authorities, any public certificate would do");
     return 0;
 }
 

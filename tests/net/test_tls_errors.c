@@ -25,6 +25,13 @@ static void set_up(void)
     test_authority_issue("ca", "user", 30,
                          "subjectAltName=DNS:localhost\\nextendedKeyUsage=clientAuth");
     test_authority_issue("other", "stranger", 30, "");
+    /* "client", and behind it a certificate that has lost its middle */
+    char command[512];
+    snprintf(command, sizeof(command),
+             "cd %s && { cat client.crt; sed 3,4d ca.crt; } >damaged.crt && "
+             "openssl genrsa -out rsa.key 2048 2>/dev/null",
+             test_authority_path(""));
+    ck_assert_int_eq(system(command), 0);
     FILE *empty = fopen(test_authority_path("empty.crt"), "w");
     ck_assert_ptr_nonnull(empty);
     fclose(empty);
@@ -126,6 +133,26 @@ static const struct setup setups[] = {
       "rediss://localhost:%p?certfile=@client.crt&keyfile=@server.key",
       EINVAL,
       { "server.key: it is not the key of certfile's certificate" } },
+    { { NULL },
+      "rediss://localhost:%p?certfile=@client.crt&keyfile=@rsa.key",
+      EINVAL,
+      { "rsa.key: it is not the key of certfile's certificate" } },
+    { { NULL },
+      "rediss://localhost:%p?cafile=@damaged.crt",
+      EINVAL,
+      { "damaged.crt: one of its certificates is damaged (PEM)" } },
+    { { NULL },
+      "rediss://localhost:%p?cafile=@ca.crt&certfile=@damaged.crt&keyfile=@client.key",
+      EINVAL,
+      { "damaged.crt: one of its certificates is damaged (PEM)" } },
+    { { NULL },
+      "rediss://localhost:%p?verify=ca",
+      EINVAL,
+      { "verify=ca requires cafile or cadir" } },
+    { { NULL },
+      "rediss://localhost:%p?cafile=@ca.crt&tlsname=.example.net",
+      EINVAL,
+      { "tlsname is not a host name" } },
     { { NULL },
       "rediss://localhost:%p?certfile=@client.crt",
       EINVAL,

@@ -216,6 +216,10 @@ static const struct bad {
       EINVAL },
     { "url=redis://h\ncafile=c\n", ", line 2: cafile is not an absolute path", EINVAL },
     { "keyfile=/k\n", ", line 1: keyfile without url", EINVAL },
+    { "url=redis://h\n\ncafile=/c\n",
+      ", line 3: cafile requires a URL that begins with rediss://", EINVAL },
+    { "verify=full\nurl=unix:///s\n",
+      ", line 1: verify requires a URL that begins with rediss://", EINVAL },
     { "url=rediss://u:" SECRET "@h?color=x\n", TEST_REDISS, TEST_REDISS_CODE },
     { "url=redis://h\nuser=u\n", ", line 2: user without passwordfile", EINVAL },
     { "passwordfile=/p\n", ", line 1: passwordfile without url", EINVAL },
@@ -240,9 +244,26 @@ START_TEST(lines_of_TLS_do_not_override_attributes_or_the_URL)
     ck_assert_int_eq(rlk_conf_parse(&config), 0);
     ck_assert_str_eq(config.target.tls.cafile, "/urls");
     ck_assert_str_eq(config.target.tls.certfile, "/mine");
-    ck_assert_str_eq(config.target.tls.keyfile, "/k");
+    ck_assert_ptr_null(config.target.tls.keyfile); /* it is not the key of /mine */
     ck_assert_str_eq(config.target.tls.name, "n");
     ck_assert(config.target.tls.any_name);
+}
+END_TEST
+
+/* rule: P2 */
+START_TEST(pair_of_settings_comes_from_one_source)
+{
+    if (!rlk_tls_is_built())
+        return;
+    config.target.tls.cadir = strdup("/mine");
+    config.target.tls.certfile = strdup("/c");
+    config.target.tls.keyfile = strdup("/k");
+    conffile_use("url=rediss://h?certfile=/both\ncafile=/files\n");
+    ck_assert_int_eq(rlk_conf_parse(&config), 0);
+    ck_assert_str_eq(config.target.tls.cadir, "/mine");
+    ck_assert_ptr_null(config.target.tls.cafile);
+    ck_assert_str_eq(config.target.tls.certfile, "/both");
+    ck_assert_ptr_null(config.target.tls.keyfile);
 }
 END_TEST
 
@@ -591,6 +612,7 @@ int main(void)
     tcase_add_test(tc, password_may_go_without_a_user_and_hold_blanks_and_equal_signs);
     tcase_add_test(tc, longest_line_and_file_are_taken);
     tcase_add_test(tc, lines_of_TLS_do_not_override_attributes_or_the_URL);
+    tcase_add_test(tc, pair_of_settings_comes_from_one_source);
     tcase_add_test(tc, file_does_not_loosen_what_the_program_has_set);
     EACH(tc, error_is_reported_by_file_and_line_without_the_text, bads);
     tcase_add_test(tc, line_that_is_too_long_is_refused);
