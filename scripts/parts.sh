@@ -19,6 +19,11 @@ choose_tests() {
     [ "$part" != memcheck ] || cp "$work/$part.tests" "$work/gcc.tests" # whose programs it runs
     return
   fi
+  if [ "$part" = notls ]; then # what says something else without TLS
+    printf 'tests/%s\n' test_url test_conf test_attr test_errno test_client_api test_tls \
+      >"$work/$part.tests"
+    return
+  fi
   [ "$mode" = quick ] || return 0
   case $part in
     clang) build-aux/test-programs list unit | sed 's|^|tests/|' ;;
@@ -85,6 +90,12 @@ part_clang() {
   export RLOCK_TEST_GUARD
   suite clang quick 1 $((2 * cores))
   [ "$mode" = quick ] || tests/fuzz/run --seconds 5 --build "$work/clang/fuzz"
+}
+
+# The library that is built without TLS.
+part_notls() {
+  scripts/build-parts "$work" notls
+  suite notls quick 1 $((2 * cores))
 }
 
 # Builds, installs and removes all as from a release. The tests of the release run in part gcc.

@@ -434,6 +434,7 @@ static const char *const ends[][4] = {
     { "ok", "openssl", "lock n", "quit" },
     { "ok", "atexit unlock n", "lock n", "quit" },
     { "atexit unlock n", "ok", "lock n", "quit" },
+    { "atexit lock more", "ok", "lock n", "quit" }, /* no server answers any more */
     { "ok", "linger 50", "lock n", "quit" },
     { "ok", "ok", "on t lock n", "on t leave exit" },
 };
