@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What renewer.c, which sends what is due, and renewer_done.c, which takes the answers,
- * share. Thread: the watchdog. Locks: hold the registry's mu. */
+/* What renewer.c, which sends what is due, renewer_refresh.c, which sends the polls of
+ * queues, and renewer_done.c, which takes the answers, share. Thread: the watchdog.
+ * Locks: hold the registry's mu. */
 #ifndef RLK_RENEWER_IMPL_H
 #define RLK_RENEWER_IMPL_H
 
@@ -9,8 +10,11 @@
 enum {
     RLK_RENEWER_NAMES_MAX = 512, /* ids in one refresh: bounds the script's time at the
                                  server */
-    RLK_RENEWER_REFRESH_AGAIN_MS = 20 /* before a failed refresh is repeated, at first;
-                                         and while there is no connection */
+    RLK_RENEWER_REFRESH_AGAIN_MS = 20, /* before a failed refresh is repeated, at first;
+                                          and while there is no connection */
+    /* A deadline of L/6 alone would cut the connection at every scheduling delay for the
+       shortest leases. */
+    RLK_RENEWER_OP_TIMEOUT_MIN_MS = 50
 };
 
 /* When to repeat a request about this hold that failed. */
@@ -22,7 +26,13 @@ void rlk_renewer_spread(struct rlk_hold *hold, int64_t sent, int64_t now);
 /* Records a request that was appended to the connection. */
 void rlk_renewer_put_in_flight(struct rlk_watch *watch, struct rlk_op *op,
                                enum rlk_op_kind kind, int64_t now, int64_t timeout);
+/* Adds a hold to the request, with a reference. False: out of memory. */
+bool rlk_renewer_batch_add(struct rlk_batch *batch, struct rlk_hold *hold);
 /* Gives back the references to the holds that a request named. */
 void rlk_renewer_batch_clear(struct rlk_batch *batch);
+/* Refreshes a lock whose refresh timer has run out. While there is no connection, a
+ * waiting thread may ask the server instead. */
+void rlk_renewer_refresh_due(struct rlock_client *client, struct rlk_lock *lock,
+                             int64_t now);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SHORT_MS = 200, RENEWED_MS = 600, LONG_MS = 60000, SOON_MS = 5000 };
+enum { SHORT_MS = 200, RENEWED_MS = 1000, LONG_MS = 60000, SOON_MS = 5000 };
 
 static rlock_mutex_t m, theirs;
 
