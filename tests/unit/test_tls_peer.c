@@ -10,7 +10,6 @@
 
 #include <check.h>
 #include <openssl/err.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -264,11 +263,11 @@ END_TEST
 
 /* ---- forks */
 
-static volatile sig_atomic_t in_child;
+static bool in_child;
 
-static void fork_in_handler(int sig)
+/* What a fork in a signal's handler does, at the place that it has interrupted. */
+static void fork_here(void)
 {
-    (void)sig;
     pid_t pid = -1;
 
     rlk_sync_sections.count++; /* as prepare_fork, which holds a mutex */
@@ -276,7 +275,7 @@ static void fork_in_handler(int sig)
     pid = fork();
     if (pid == 0) {
         rlk_tls_forget(false);
-        in_child = 1;
+        in_child = true;
     } else {
         int status = 1;
         waitpid(pid, &status, 0);
@@ -290,23 +289,22 @@ static void fork_in_handler(int sig)
 START_TEST(handler_that_forks_does_not_wait_for_its_own_thread)
 {
     connect_both();
-    signal(SIGUSR1, fork_in_handler);
     switch (_i) {
     case 0: /* inside */
         ck_assert(rlk_tls_gate_enter());
-        raise(SIGUSR1);
+        fork_here();
         rlk_tls_gate_leave();
         break;
     case 1: /* it has been counted, but in_tls is not set yet; or not any more */
         ck_assert(rlk_tls_gate_enter());
         rlk_sync_sections.in_tls = false;
-        raise(SIGUSR1);
+        fork_here();
         rlk_sync_sections.in_tls = true;
         rlk_tls_gate_leave();
         break;
     default: /* it has not been counted yet */
         rlk_sync_sections.count++;
-        raise(SIGUSR1);
+        fork_here();
         rlk_sync_sections.count--;
     }
     /* both processes can enter and fork as before */
