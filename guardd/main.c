@@ -27,7 +27,7 @@ static const char usage[] =
     "Redis or Valkey at once. Runs until it gets SIGTERM.\n"
     "\n"
     "  --url URL        a server, several times for several:\n"
-    "                   redis://host[:port][/db] or unix:///path\n"
+    "                   redis[s]://host[:port][/db] or unix:///path\n"
     "  --url-file FILE  one URL in each line, those with a password too; # comments\n"
     "  -q, --quiet      only warnings and errors\n"
     "  -v, --verbose    connections that are replaced, too\n"

@@ -529,10 +529,13 @@ int rlock_clientattr_seteventcallback(rlock_clientattr_t *attr, rlock_event_fn f
  *           the URL's host
  * verify    RLOCK_VERIFY_FULL (the initial value): the certificate must be issued by such
  *           an authority, and be for that name. RLOCK_VERIFY_CA: the authority alone is
- *           checked. No value switches both checks off.
+ *           checked; this requires cafile or cadir. No value switches both checks off.
  *
- * rlock_client_open reads the files. If a file has changed, the next connection reads it
- * again. EINVAL: not initialized, NULL, another value of verify; ENAMETOOLONG; ENOTSUP:
+ * cafile and cadir are a pair, certfile and keyfile another: where the URL sets one of a
+ * pair, both attributes of the pair have no effect.
+ *
+ * rlock_client_open reads the files. If a file has changed, the next connection of a call
+ * reads it again. A child of fork() uses what its parent has read. EINVAL: not initialized, NULL, another value of verify; ENAMETOOLONG; ENOTSUP:
  * built without TLS. Blocks: no. Threads: one at a time for each object. */
 int rlock_clientattr_setcafile(rlock_clientattr_t *attr, const char *path);
 int rlock_clientattr_setcadir(rlock_clientattr_t *attr, const char *path);
