@@ -64,6 +64,7 @@ void rlk_tls_file_stamps(const struct rlk_tls_settings *settings,
 
 struct rlk_tls {
     SSL *ssl;
+    struct rlk_tls *older; /* while the process exits: those that were not freed */
     const struct rlk_target *target;
 
     /* Received bytes that OpenSSL has not read yet. Between two calls there are none, but

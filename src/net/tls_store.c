@@ -14,6 +14,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,12 +33,12 @@ struct rlk_tls_store {
     int session_count;
     bool in_doubt; /* a handshake was refused since the files were last looked at */
 
-    struct rlk_tls_store *older; /* in a forked child: the next one of `inherited` */
+    struct rlk_tls_store *older; /* the next one of `left_behind` */
 };
 
-/* In a forked child: the parent's stores, so that a leak checker finds them. Only the
- * thread that forked writes it. */
-static struct rlk_tls_store *inherited __attribute__((used));
+/* Stores that cannot be freed, so that a leak checker finds them: in a forked child the
+ * parent's, and while the process exits those that the program closes. */
+static struct rlk_tls_store *_Atomic left_behind __attribute__((used));
 
 bool rlk_tls_is_built(void)
 {
@@ -283,11 +284,13 @@ void rlk_tls_store_free(struct rlk_tls_store *store)
 {
     if (!store)
         return;
-    if (rlk_tls_gate_enter()) {
-        drop_sessions_locked(store);
-        SSL_CTX_free(store->ctx);
-        rlk_tls_gate_leave();
+    if (!rlk_tls_gate_enter()) {
+        rlk_tls_store_disown(store);
+        return;
     }
+    drop_sessions_locked(store);
+    SSL_CTX_free(store->ctx);
+    rlk_tls_gate_leave();
     rlk_sync_mutex_destroy(&store->mu);
     free(store);
 }
@@ -297,6 +300,7 @@ void rlk_tls_store_disown(struct rlk_tls_store *store)
 {
     if (!store)
         return;
-    store->older = inherited;
-    inherited = store;
+    store->older = atomic_load(&left_behind);
+    while (!atomic_compare_exchange_weak(&left_behind, &store->older, store))
+        continue;
 }
