@@ -29,6 +29,7 @@ static void set_up(void)
     char command[512];
     snprintf(command, sizeof(command),
              "cd %s && { cat client.crt; sed 3,4d ca.crt; } >damaged.crt && "
+             "mkdir ca.dir && cp ca.crt ca.dir && openssl rehash ca.dir && "
              "openssl genrsa -out rsa.key 2048 2>/dev/null",
              test_authority_path(""));
     ck_assert_int_eq(system(command), 0);
@@ -255,6 +256,7 @@ static const char *const good[] = {
     "rediss://localhost:%p?cafile=@ca.crt",
     "valkeys://127.0.0.1:%p?cafile=@ca.crt&verify=full",
     "rediss://127.0.0.1:%p?cafile=@ca.crt&tlsname=localhost",
+    "rediss://localhost:%p?cadir=@ca.dir",
     "rediss://localhost:%p?cafile=@server.crt", /* the certificate itself is trusted */
     "rediss://localhost:%p?cafile=@ca.crt&certfile=@client.crt&keyfile=@client.key",
     "rediss://localhost:%p?cafile=@ca.crt&certfile=@both.pem",
@@ -274,6 +276,33 @@ START_TEST(right_setup_works)
     OK(tls_open(&c, url));
     OK(rlock_client_ping(c));
     OK(rlock_client_close(c));
+}
+END_TEST
+
+static const struct {
+    const char *name;
+    int code;
+} names[] = { { "db.example", 0 },          { "DB.Example.", 0 },
+              { "a.example.net", 0 },       { "10.1.2.3", 0 },
+              { "example.net", EACCES },    { "a.b.example.net", EACCES },
+              { "10.1.2.4", EACCES },       { "xdb.example", EACCES },
+              { "db.example.org", EACCES }, { "a.example.org", EACCES } };
+
+/* rule: P2 */
+START_TEST(name_is_one_of_the_certificates)
+{
+    rlock_client_t *c = NULL;
+    char parameters[64];
+
+    start_server(&(const struct setup){ .args = { "--tls-cert-file", "@elsewhere.crt",
+                                                  "--tls-key-file", "@elsewhere.key" } });
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        snprintf(parameters, sizeof(parameters), "tlsname=%s", names[i].name);
+        OK(tls_open(&c, tls_url("localhost", tls_port, parameters)));
+        int rc = rlock_client_ping(c);
+        ck_assert_msg(rc == names[i].code, "%s: %d", names[i].name, rc);
+        OK(rlock_client_close(c));
+    }
 }
 END_TEST
 
@@ -339,6 +368,7 @@ int main(void)
     tcase_add_loop_test(tc, wrong_setup_has_its_code_and_names_its_cause, 0, SETUPS);
     tcase_add_test(tc, alert_of_TLS_to_a_plain_client_is_EPROTO_and_names_the_URL);
     tcase_add_loop_test(tc, right_setup_works, 0, sizeof(good) / sizeof(good[0]));
+    tcase_add_test(tc, name_is_one_of_the_certificates);
     tcase_add_test(tc, verify_ca_takes_any_name_and_no_other_authority);
     tcase_add_test(tc, attributes_work_and_the_URL_overrides_them);
     suite_add_tcase(suite, tc);

@@ -7,9 +7,12 @@
 #include "authority.h"
 #include "net/tls_impl.h"
 #include "suite.h"
+#include "wait.h"
 
 #include <check.h>
 #include <openssl/err.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -319,6 +322,37 @@ START_TEST(handler_that_forks_does_not_wait_for_its_own_thread)
 }
 END_TEST
 
+static atomic_bool is_inside, has_left;
+
+static void *stay_inside(void *arg)
+{
+    (void)arg;
+    ck_assert(rlk_tls_gate_enter());
+    atomic_store(&is_inside, true);
+    test_pause_ms(50);
+    atomic_store(&has_left, true);
+    rlk_tls_gate_leave();
+    return NULL;
+}
+
+/* rule: P5 */
+START_TEST(fork_waits_for_threads_inside)
+{
+    pthread_t thread;
+
+    connect_both();
+    ck_assert_int_eq(pthread_create(&thread, NULL, stay_inside, NULL), 0);
+    while (!atomic_load(&is_inside))
+        test_pause_ms(1);
+    rlk_sync_sections.count++; /* as prepare_fork, which holds a mutex */
+    rlk_tls_hold();
+    ck_assert(atomic_load(&has_left));
+    rlk_tls_unhold();
+    rlk_sync_sections.count--;
+    pthread_join(thread, NULL);
+}
+END_TEST
+
 /* ---- the system's settings */
 
 /* rule: P2 */
@@ -369,6 +403,7 @@ int main(void)
     tcase_add_test(tc, flood_in_the_handshake_does_not_keep_the_caller);
     tcase_add_test(tc, error_that_the_program_left_is_not_shown);
     tcase_add_test(tc, name_is_sent_without_the_dot_at_its_end);
+    tcase_add_test(tc, fork_waits_for_threads_inside);
     tcase_add_loop_test(tc, handler_that_forks_does_not_wait_for_its_own_thread, 0, 3);
     tcase_add_test(tc, later_version_that_the_system_requires_stays);
     tcase_add_test(tc, zone_of_an_address_is_no_part_of_its_name);
