@@ -206,6 +206,38 @@ START_TEST(request_of_a_megabyte_is_given_again_with_the_same_bytes)
 }
 END_TEST
 
+enum { STACK_SIZE = 64 << 10 };
+
+static void *open_and_lock(void *url)
+{
+    rlock_client_t *c = NULL;
+
+    OK(tls_open(&c, url));
+    rlock_mutex_t m = mutex_of(c, "small");
+    OK(run_pair(&m));
+    OK(rlock_client_close(c));
+    return NULL;
+}
+
+START_TEST(calls_work_on_64_KiB_of_stack)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    char url[TLS_URL_MAX];
+
+    if (test_ms(1) > 1) {
+        puts("skipped: calls_work_on_64_KiB_of_stack: this tool needs more");
+        return;
+    }
+    snprintf(url, sizeof(url), "%s", tls_url("localhost", tls_port, ""));
+    pthread_attr_init(&attr);
+    ck_assert_int_eq(pthread_attr_setstacksize(&attr, STACK_SIZE), 0);
+    ck_assert_int_eq(pthread_create(&thread, &attr, open_and_lock, url), 0);
+    pthread_join(thread, NULL);
+    pthread_attr_destroy(&attr);
+}
+END_TEST
+
 /* rule: P1 */
 START_TEST(handshake_that_stops_ends_at_the_deadline)
 {
@@ -515,6 +547,7 @@ int main(void)
     tcase_add_test(locks, bytes_that_come_one_at_a_time_are_half_records_until_the_last);
     tcase_add_test(locks, hundreds_of_renewals_in_one_batch_are_many_records);
     tcase_add_test(locks, request_of_a_megabyte_is_given_again_with_the_same_bytes);
+    tcase_add_test(locks, calls_work_on_64_KiB_of_stack);
     tcase_add_loop_test(locks, handshake_that_stops_ends_at_the_deadline, 0, 2);
     TCase *sessions = add_case(suite, "sessions");
     tcase_add_test(sessions, ticket_or_key_update_does_not_drop_an_idle_connection);
