@@ -295,7 +295,7 @@ START_TEST(child_without_handlers_has_the_clients_that_others_only_look_up)
     atomic_store(&over, false);
     for (int i = 0; i < 4; i++)
         task_start(&tasks[i], run_looks, NULL);
-    for (long i = test_count(40, 10); i > 0; i--) {
+    for (long i = test_count(100, 40); i > 0; i--) {
         forked_start_by(&f, _Fork, is_a_party, NULL, FORKED_VANISH);
         ck_assert_int_eq(forked_line(&f, SOON_MS), 0);
         ck_assert(forked_ends(&f, SOON_MS));

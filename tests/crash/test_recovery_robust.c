@@ -259,6 +259,23 @@ START_TEST(process_killed_in_a_retaken_section_is_a_dead_owner)
 }
 END_TEST
 
+/* A thread has one lock at a time by the fast path: the second is retaken by another. */
+/* rule: G8 */
+START_TEST(process_killed_in_a_second_retaken_section_is_a_dead_owner)
+{
+    pass_on(kinds[0].options);
+    scene_says(&v, "ok", "on b unlock m");
+    scene_says(&v, "ok", "init k K robust=1");
+    for (int i = 0; i < 3; i++) { /* the last time by the fast path */
+        if (i > 0)
+            scene_says(&v, "ok", "on a unlock k");
+        scene_says(&v, "ok", "on a lock k");
+    }
+    scene_says(&v, "ok", "on a lock m");
+    w_gets_it_with("EOWNERDEAD");
+}
+END_TEST
+
 /* rule: G8 */
 START_TEST(process_killed_after_a_retaken_section_is_no_dead_owner)
 {
@@ -327,6 +344,7 @@ int main(void)
     tcase_add_test(tc, process_killed_in_a_passed_on_section_is_a_dead_owner);
     tcase_add_test(tc, process_killed_after_a_passed_on_section_is_no_dead_owner);
     tcase_add_test(tc, process_killed_in_a_retaken_section_is_a_dead_owner);
+    tcase_add_test(tc, process_killed_in_a_second_retaken_section_is_a_dead_owner);
     tcase_add_test(tc, process_killed_after_a_retaken_section_is_no_dead_owner);
     tc = scene_tcase(s, "several", recovery_open, recovery_close);
     tcase_add_loop_test(
