@@ -535,7 +535,8 @@ int rlock_clientattr_seteventcallback(rlock_clientattr_t *attr, rlock_event_fn f
  * pair, both attributes of the pair have no effect.
  *
  * rlock_client_open reads the files. If a file has changed, the next connection of a call
- * reads it again. A child of fork() uses what its parent has read. EINVAL: not initialized, NULL, another value of verify; ENAMETOOLONG; ENOTSUP:
+ * reads it again. A child of fork() uses what its parent has read. EINVAL: not
+ * initialized, NULL, another value of verify; ENAMETOOLONG; ENOTSUP:
  * built without TLS. Blocks: no. Threads: one at a time for each object. */
 int rlock_clientattr_setcafile(rlock_clientattr_t *attr, const char *path);
 int rlock_clientattr_setcadir(rlock_clientattr_t *attr, const char *path);
