@@ -300,8 +300,8 @@ bool rlk_tls_look(struct rlk_tls *tls, struct rlk_tls_facts *ret_facts)
     snprintf(facts.cipher, sizeof(facts.cipher), "%s", SSL_get_cipher_name(tls->ssl));
     facts.resumed = SSL_session_reused(tls->ssl) == 1;
     /* a resumed session has what its first connection agreed on */
-    facts.has_certificate = (tls->is_asked || facts.resumed) &&
-                            SSL_get_certificate(tls->ssl) != NULL;
+    facts.has_certificate =
+        (tls->is_asked || facts.resumed) && SSL_get_certificate(tls->ssl) != NULL;
     if (certificate) {
         rlk_tls_text_names(facts.names, sizeof(facts.names), certificate);
         facts.ends_in_s = seconds_until(X509_get0_notAfter(certificate));
