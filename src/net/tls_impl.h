@@ -29,10 +29,12 @@ int rlk_tls_gate_open(void);
 
 /* ---- tls_store.c. Locks: rlk_tls_gate is entered. */
 
-/* Creates the SSL of a new connection, with a session to resume if the store has one.
- * NULL: out of memory. Locks: takes the store's mutex. Blocks: may read files. */
-SSL *rlk_tls_store_make(struct rlk_tls_store *store);
-/* Sets the lowest version of TLS, unless the system's openssl.cnf requires a later one. */
+/* Creates the SSL of a new connection, with a session to resume if the target's store has
+ * one with this server. NULL: out of memory. Locks: takes the store's mutex. Blocks: may
+ * read files. */
+SSL *rlk_tls_store_make(const struct rlk_target *target);
+/* Sets the lowest version of TLS, unless the system's openssl.cnf requires a later one.
+ */
 void rlk_tls_store_floor(SSL_CTX *ctx);
 /* Where the store's authorities come from, for messages. */
 const char *rlk_tls_store_authorities(const struct rlk_tls_store *store);
