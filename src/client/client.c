@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "client/renewer.h"
 #include "net/conf.h"
+#include "net/sentinel.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -61,6 +62,7 @@ void rlk_client_release(struct rlock_client *client)
         return;
     rlk_registry_destroy(&client->registry);
     rlk_livefile_free(client);
+    rlk_sentinel_book_free(client->config.target.book);
     rlk_url_config_clear(&client->config);
     free(client->heritage);
     free(client);
@@ -153,6 +155,8 @@ int rlk_client_configure(struct rlk_config *config, const char *url,
         rc = copy_text(&config->target.password, attr->rlk_password);
     if (rc == 0)
         rc = rlk_url_tls_take(&config->target.tls, attr->rlk_texts);
+    if (rc == 0)
+        rc = rlk_url_sentinel_take(&config->target.sentinels, attr->rlk_texts);
     if (rc != 0)
         return rc;
     if (!url || !url[0])
@@ -178,6 +182,15 @@ static void end_tls(struct rlock_client *client)
 {
     rlk_tls_store_free(client->config.target.tls_store);
     client->config.target.tls_store = NULL;
+}
+
+static int make_book(struct rlock_client *client)
+{
+    struct rlk_target *target = &client->config.target;
+
+    if (target->sentinels.count > 0 && !target->book)
+        target->book = rlk_sentinel_book_create();
+    return target->sentinels.count > 0 && !target->book ? ENOMEM : 0;
 }
 
 static int make_pool(struct rlock_client *client)
@@ -221,6 +234,8 @@ int rlk_client_start(struct rlock_client *client, bool is_default)
     if (rc != 0)
         return rc;
     rc = make_tls(client);
+    if (rc == 0)
+        rc = make_book(client);
     if (rc == 0)
         rc = make_pool(client);
     if (rc == 0) { /* before the first request */
@@ -318,6 +333,7 @@ void rlk_client_disown(struct rlock_client *client)
     client->pool = NULL;
     rlk_tls_store_disown(client->config.target.tls_store);
     client->config.target.tls_store = NULL;
+    rlk_sentinel_book_forget(client->config.target.book);
     client->memory_refs = 1;
     client->interrupted = false;
     client->users = 0;

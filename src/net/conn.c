@@ -419,6 +419,7 @@ void rlk_conn_free(struct rlk_conn *conn)
     rlk_reply_forget_spare(conn);
     rlk_conn_frame_forget(conn);
     free(conn->out);
+    rlk_conn_sentinel_forget(conn->master);
     free(conn);
 }
 

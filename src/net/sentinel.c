@@ -240,7 +240,7 @@ rlk_sentinel_ask_answer(const struct rlk_sentinel_ask *ask, size_t i)
     return &ask->parties[i].answer;
 }
 
-bool rlk_sentinel_ask_cut(const struct rlk_sentinel_ask *ask)
+bool rlk_sentinel_ask_failed(const struct rlk_sentinel_ask *ask)
 {
-    return ask->cut;
+    return ask->answered == 0 && !ask->cut;
 }

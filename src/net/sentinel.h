@@ -53,15 +53,24 @@ void rlk_sentinel_book_learn(struct rlk_sentinel_book *book,
 /* The master that was proven last. False: none was. */
 bool rlk_sentinel_book_present(struct rlk_sentinel_book *book,
                                struct rlk_sentinel_master *ret_master);
+
+/* What an ask came to. */
+struct rlk_sentinel_chosen {
+    struct rlk_sentinel_master master;
+    bool agreed; /* all answers name this address */
+    bool newest; /* it is the newest of them */
+};
+
 /* A connection proved that this is the master. `moves` counts a move if it is another one
  * than the last. Returns the count that the connection has seen; it began when the count
  * was `seen`. */
 unsigned rlk_sentinel_book_proved(struct rlk_sentinel_book *book,
-                                  const struct rlk_sentinel_master *master,
+                                  const struct rlk_sentinel_chosen *chosen,
                                   struct rlk_moves *moves, unsigned seen);
-/* The newest answer was wrong: there is no master at that address. */
+/* There is no master at the address that was chosen. */
 void rlk_sentinel_book_wrong(struct rlk_sentinel_book *book, int64_t now);
-/* Whether the newest answers were wrong for so long that they cannot be news any more. */
+/* Whether to try an address that most sentinels agree on: the newest answers were wrong
+ * for so long that they cannot be news any more, and it is not their turn. */
 bool rlk_sentinel_book_doubts(struct rlk_sentinel_book *book, int64_t now);
 
 /* ---- replies */
@@ -80,9 +89,9 @@ struct rlk_sentinel_answer {
     struct rlk_sentinel_address sentinel;
     bool listed; /* in the URL */
     enum rlk_sentinel_said said;
-    struct rlk_sentinel_master master;    /* DOWN, FOUND */
-    int64_t quorum, sentinels, replicas;  /* the same: as this sentinel counts them */
-    char text[RLK_SENTINEL_TEXT_SIZE];    /* else: why not */
+    struct rlk_sentinel_master master;   /* DOWN, FOUND */
+    int64_t quorum, sentinels, replicas; /* the same: as this sentinel counts them */
+    char text[RLK_SENTINEL_TEXT_SIZE];   /* else: why not */
 };
 
 /* Takes the reply to SENTINEL MASTER. */
@@ -121,16 +130,15 @@ int64_t rlk_sentinel_ask_due(const struct rlk_sentinel_ask *ask);
 /* True: it is over. */
 bool rlk_sentinel_ask_step(struct rlk_sentinel_ask *ask);
 size_t rlk_sentinel_ask_count(const struct rlk_sentinel_ask *ask);
-const struct rlk_sentinel_answer *rlk_sentinel_ask_answer(
-    const struct rlk_sentinel_ask *ask, size_t i);
-/* Whether it ended before all sentinels had answered or failed. */
-bool rlk_sentinel_ask_cut(const struct rlk_sentinel_ask *ask);
+const struct rlk_sentinel_answer *
+rlk_sentinel_ask_answer(const struct rlk_sentinel_ask *ask, size_t i);
+/* Whether all sentinels have failed, none of them by silence. */
+bool rlk_sentinel_ask_failed(const struct rlk_sentinel_ask *ask);
 
-/* The master by the answers. *ret_agreed: they all name this address. False: none names a
- * usable one. */
+/* The master by the answers. False: none names a usable one. */
 bool rlk_sentinel_choice(const struct rlk_sentinel_ask *ask,
                          const struct rlk_target *target,
-                         struct rlk_sentinel_master *ret_master, bool *ret_agreed);
+                         struct rlk_sentinel_chosen *ret_chosen);
 /* Why there is none: the text, and as what a connection fails for it. */
 enum rlk_failure rlk_sentinel_choice_none(const struct rlk_sentinel_ask *ask,
                                           const struct rlk_target *target, char *buf,

@@ -23,6 +23,7 @@ struct rlk_sentinel_book {
     struct rlk_sentinel_master master; /* if proven */
     unsigned moves;                    /* the count of moves when it was proven first */
     int64_t wrong_since; /* when an answer was first wrong; 0: the newest was right */
+    bool turn;           /* of the newest answer, while that is in doubt */
 };
 
 bool rlk_sentinel_same(const struct rlk_sentinel_address *a,
@@ -112,12 +113,12 @@ bool rlk_sentinel_book_present(struct rlk_sentinel_book *book,
 
 /* rule: P9 */
 unsigned rlk_sentinel_book_proved(struct rlk_sentinel_book *book,
-                                  const struct rlk_sentinel_master *master,
+                                  const struct rlk_sentinel_chosen *chosen,
                                   struct rlk_moves *moves, unsigned seen)
 {
     rlk_sync_mutex_lock(&book->mu);
-    bool same = book->proven &&
-                rlk_sentinel_same(&book->master.address, &master->address);
+    bool same =
+        book->proven && rlk_sentinel_same(&book->master.address, &chosen->master.address);
     /* The other connections are at the old master. */
     if (book->proven && !same && moves) {
         atomic_store(&moves->counted_at, rlk_clock_boot());
@@ -127,10 +128,10 @@ unsigned rlk_sentinel_book_proved(struct rlk_sentinel_book *book,
         book->moves = seen;
     else if (moves && book->moves == atomic_load(&moves->count))
         seen = book->moves; /* it was opened while another one found the new master */
-    if (master->epoch >= book->master.epoch)
+    if (chosen->newest)
         book->wrong_since = 0;
     book->proven = true;
-    book->master = *master;
+    book->master = chosen->master;
     rlk_sync_mutex_unlock(&book->mu);
     return seen;
 }
@@ -140,8 +141,12 @@ void rlk_sentinel_book_wrong(struct rlk_sentinel_book *book, int64_t now)
     if (!book)
         return;
     rlk_sync_mutex_lock(&book->mu);
-    if (book->wrong_since == 0)
+    if (book->wrong_since == 0) {
         book->wrong_since = now;
+        book->turn = false;
+    } else if (now - book->wrong_since >= DOUBT_MS * RLK_NS_PER_MS) {
+        book->turn = !book->turn;
+    }
     rlk_sync_mutex_unlock(&book->mu);
 }
 
@@ -150,7 +155,7 @@ bool rlk_sentinel_book_doubts(struct rlk_sentinel_book *book, int64_t now)
     if (!book)
         return false;
     rlk_sync_mutex_lock(&book->mu);
-    bool doubts = book->wrong_since != 0 &&
+    bool doubts = book->wrong_since != 0 && !book->turn &&
                   now - book->wrong_since >= DOUBT_MS * RLK_NS_PER_MS;
     rlk_sync_mutex_unlock(&book->mu);
     return doubts;

@@ -84,25 +84,26 @@ find_newest(const struct rlk_sentinel_ask *ask, const struct rlk_sentinel_master
 
 bool rlk_sentinel_choice(const struct rlk_sentinel_ask *ask,
                          const struct rlk_target *target,
-                         struct rlk_sentinel_master *ret_master, bool *ret_agreed)
+                         struct rlk_sentinel_chosen *ret_chosen)
 {
     struct rlk_sentinel_master proven = { .epoch = -1 };
     size_t found = 0;
 
     rlk_sentinel_book_present(target->book, &proven);
-    const struct rlk_sentinel_answer *best = find_newest(ask, &proven, 0);
-    if (!best)
+    const struct rlk_sentinel_answer *newest = find_newest(ask, &proven, 0);
+    const struct rlk_sentinel_answer *best = newest;
+    if (!newest)
         return false;
     for (size_t i = 0; i < rlk_sentinel_ask_count(ask); i++)
         found += is_found(rlk_sentinel_ask_answer(ask, i));
-    *ret_agreed = count_votes(ask, &best->master.address).all == found;
-    if (!*ret_agreed && rlk_sentinel_book_doubts(target->book, rlk_clock_boot())) {
+    bool agreed = count_votes(ask, &newest->master.address).all == found;
+    if (!agreed && rlk_sentinel_book_doubts(target->book, rlk_clock_boot())) {
         const struct rlk_sentinel_answer *most =
             find_newest(ask, &proven, target->sentinels.count / 2);
         if (most)
             best = most;
     }
-    *ret_master = best->master;
+    *ret_chosen = (struct rlk_sentinel_chosen){ best->master, agreed, best == newest };
     return true;
 }
 
@@ -129,11 +130,10 @@ static const struct rlk_sentinel_answer *first(const struct rlk_sentinel_ask *as
 /* Of what most sentinels said, what the user can mend most likely. */
 static enum rlk_sentinel_said find_cause(const struct rlk_sentinel_ask *ask)
 {
-    static const enum rlk_sentinel_said causes[] = { RLK_SENTINEL_FOUND,
-                                                     RLK_SENTINEL_DOWN,
-                                                     RLK_SENTINEL_UNKNOWN,
-                                                     RLK_SENTINEL_DENIED,
-                                                     RLK_SENTINEL_STRANGE };
+    static const enum rlk_sentinel_said causes[] = {
+        RLK_SENTINEL_FOUND, RLK_SENTINEL_DOWN, RLK_SENTINEL_UNKNOWN, RLK_SENTINEL_DENIED,
+        RLK_SENTINEL_STRANGE
+    };
 
     for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
         if (count_said(ask, causes[i]) > 0)
@@ -156,8 +156,8 @@ enum rlk_failure rlk_sentinel_choice_none(const struct rlk_sentinel_ask *ask,
     switch (cause) {
     case RLK_SENTINEL_FOUND:
         snprintf(buf, size,
-                 "sentinel %s names an old master %s, and the others do not answer", label,
-                 master);
+                 "sentinel %s names an old master %s, and the others do not answer",
+                 label, master);
         return RLK_FAIL_NOT_SENT;
     case RLK_SENTINEL_DOWN:
         snprintf(buf, size, "%zu of %zu sentinels say that master %s%s is down (%s)",
