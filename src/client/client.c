@@ -30,6 +30,7 @@ struct rlk_heritage {
     struct rlk_watch watch;
     struct rlk_peer_watch peer_watch;
     struct rlk_subscription subscription;
+    struct rlk_monitor monitor;
     struct rlk_pool *pool;
 };
 static struct rlk_heritage *inherited __attribute__((used)); /* read by the child only */
@@ -45,6 +46,7 @@ static void inherit(struct rlock_client *client)
     memcpy(&heritage->watch, &client->watch, sizeof(client->watch));
     memcpy(&heritage->peer_watch, &client->peer_watch, sizeof(client->peer_watch));
     memcpy(&heritage->subscription, &client->subscription, sizeof(client->subscription));
+    memcpy(&heritage->monitor, &client->monitor, sizeof(client->monitor));
     memset(&heritage->registry.random, 0, sizeof(heritage->registry.random)); /* T13 */
     heritage->pool = client->pool;
     heritage->older = inherited;
@@ -330,6 +332,7 @@ void rlk_client_disown(struct rlock_client *client)
     client->peer_watch.inotify_fd = -1; /* 0 would be the program's descriptor */
     rlk_livefile_forget(client);
     memset(&client->subscription, 0, sizeof(client->subscription));
+    memset(&client->monitor, 0, sizeof(client->monitor));
     client->pool = NULL;
     rlk_tls_store_disown(client->config.target.tls_store);
     client->config.target.tls_store = NULL;
