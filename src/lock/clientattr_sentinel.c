@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client's attributes for Sentinel: texts in the attribute object. Thread: any. */
+#include "lock/attr.h"
+#include "lock/call.h"
+
+#include "base/texts.h"
+#include "net/url.h"
+
+#include <errno.h>
+
+static bool set(rlock_clientattr_t *attr, enum rlk_url_text tag, const char *text)
+{
+    return rlk_texts_set(attr->rlk_texts, sizeof(attr->rlk_texts), (unsigned char)tag,
+                         text ? text : "");
+}
+
+static int set_credentials(rlock_clientattr_t *attr, const char *user,
+                           const char *password)
+{
+    if (user && user[0] && (!password || !password[0]))
+        return rlk_error_set(EINVAL, "user without password");
+    set(attr, RLK_URL_SENTINELUSER, NULL);
+    set(attr, RLK_URL_SENTINELPASSWORD, NULL);
+    if (set(attr, RLK_URL_SENTINELUSER, user) &&
+        set(attr, RLK_URL_SENTINELPASSWORD, password))
+        return 0;
+    set(attr, RLK_URL_SENTINELUSER, NULL);
+    return rlk_error_set(ENAMETOOLONG, "user or password is too long");
+}
+
+int rlock_clientattr_setsentinelcredentials(rlock_clientattr_t *attr, const char *user,
+                                            const char *password)
+{
+    struct rlk_call call = rlk_call_enter();
+    int rc =
+        rlk_client_api_attr_good(attr) ? set_credentials(attr, user, password) : EINVAL;
+
+    return rlk_call_leave(call, rc);
+}
