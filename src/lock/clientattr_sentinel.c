@@ -7,6 +7,7 @@
 #include "net/url.h"
 
 #include <errno.h>
+#include <string.h>
 
 static bool set(rlock_clientattr_t *attr, enum rlk_url_text tag, const char *text)
 {
@@ -14,18 +15,23 @@ static bool set(rlock_clientattr_t *attr, enum rlk_url_text tag, const char *tex
                          text ? text : "");
 }
 
+/* On failure the object stays as it was. */
 static int set_credentials(rlock_clientattr_t *attr, const char *user,
                            const char *password)
 {
+    char before[sizeof(attr->rlk_texts)];
+
     if (user && user[0] && (!password || !password[0]))
         return rlk_error_set(EINVAL, "user without password");
-    set(attr, RLK_URL_SENTINELUSER, NULL);
-    set(attr, RLK_URL_SENTINELPASSWORD, NULL);
-    if (set(attr, RLK_URL_SENTINELUSER, user) &&
-        set(attr, RLK_URL_SENTINELPASSWORD, password))
-        return 0;
-    set(attr, RLK_URL_SENTINELUSER, NULL);
-    return rlk_error_set(ENAMETOOLONG, "user or password is too long");
+    memcpy(before, attr->rlk_texts, sizeof(before));
+    bool fits = set(attr, RLK_URL_SENTINELUSER, NULL) &&
+                set(attr, RLK_URL_SENTINELPASSWORD, NULL) &&
+                set(attr, RLK_URL_SENTINELUSER, user) &&
+                set(attr, RLK_URL_SENTINELPASSWORD, password);
+    if (!fits)
+        memcpy(attr->rlk_texts, before, sizeof(before));
+    explicit_bzero(before, sizeof(before));
+    return fits ? 0 : rlk_error_set(ENAMETOOLONG, "user or password is too long");
 }
 
 int rlock_clientattr_setsentinelcredentials(rlock_clientattr_t *attr, const char *user,
