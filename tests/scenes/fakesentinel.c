@@ -33,7 +33,7 @@ struct fake_sentinel {
     pthread_t thread;
 
     pthread_mutex_t mu;
-    bool ends, sleeps;
+    bool ends, sleeps, cuts;
     uint16_t master_port;
     int epoch;
     char flags[64], user[64], password[64]; /* password "": none is required */
@@ -267,6 +267,10 @@ static bool serve(struct fake_sentinel *s)
     for (int i = 0; i < CROWD; i++)
         if (s->peers[i].fd >= 0 && (fds[i + 1].revents || s->peers[i].len > 0))
             serve_peer(s, &s->peers[i]);
+    for (int i = 0; s->cuts && i < CROWD; i++)
+        if (s->peers[i].fd >= 0)
+            close_peer(&s->peers[i]);
+    s->cuts = false;
     if (fds[0].revents)
         take_in(s);
     publish(s);
@@ -357,6 +361,13 @@ void fake_sentinel_wants(struct fake_sentinel *s, const char *user, const char *
     pthread_mutex_lock(&s->mu);
     snprintf(s->user, sizeof(s->user), "%s", user);
     snprintf(s->password, sizeof(s->password), "%s", password);
+    pthread_mutex_unlock(&s->mu);
+}
+
+void fake_sentinel_cut(struct fake_sentinel *s)
+{
+    pthread_mutex_lock(&s->mu);
+    s->cuts = true;
     pthread_mutex_unlock(&s->mu);
 }
 

@@ -27,6 +27,8 @@ void fake_sentinel_lists(struct fake_sentinel *s, struct fake_sentinel *const ot
 void fake_sentinel_sleeps(struct fake_sentinel *s, bool sleeps);
 /* From now on it requires these credentials. */
 void fake_sentinel_wants(struct fake_sentinel *s, const char *user, const char *password);
+/* Closes all its connections, and accepts new ones. */
+void fake_sentinel_cut(struct fake_sentinel *s);
 /* Sends a message to the subscribers of +switch-master. */
 void fake_sentinel_publish(struct fake_sentinel *s, const char *text);
 
