@@ -129,7 +129,8 @@ static void open_seat(struct rlock_client *client, struct rlk_monitor_seat *seat
 {
     struct rlk_monitor *m = &client->monitor;
 
-    if (!find_sentinel(client, &seat->sentinel)) {
+    seat->alone = !find_sentinel(client, &seat->sentinel);
+    if (seat->alone) {
         seat->retry_at = now + LOOK_MS * RLK_NS_PER_MS;
         return;
     }
@@ -180,7 +181,7 @@ static void ping_if_due(struct rlk_monitor_seat *seat, int64_t now)
 
 /* Adds the sentinel that was asked: it does not name itself. */
 static void learn(struct rlock_client *client, const struct rlk_monitor_seat *seat,
-                  const struct rlk_reply *reply)
+                  const struct rlk_reply *reply, int64_t now)
 {
     struct rlk_sentinel_address list[RLK_SENTINEL_LEARNED_MAX];
     size_t count;
@@ -192,6 +193,9 @@ static void learn(struct rlock_client *client, const struct rlk_monitor_seat *se
         count--;
     list[count++] = seat->sentinel;
     rlk_sentinel_book_learn(target_of(client)->book, list, count);
+    for (int i = 0; i < RLK_MONITOR_SEATS; i++)
+        if (client->monitor.seats[i].alone)
+            client->monitor.seats[i].retry_at = now;
 }
 
 /* A sentinel names this master. */
@@ -253,7 +257,7 @@ static void take_reply(struct rlock_client *client, struct rlk_monitor_seat *sea
     }
     seat->replies++;
     if (number == REPLY_OTHERS) {
-        learn(client, seat, reply);
+        learn(client, seat, reply, now);
     } else if (number == REPLY_MASTER) {
         take_master(client, reply);
     } else if (text_is(reply, 0, "subscribe")) {
@@ -287,13 +291,17 @@ static void serve(struct rlock_client *client, struct rlk_monitor_seat *seat, in
         fail(m, seat, now);
 }
 
-static int64_t step_seat(struct rlock_client *client, struct rlk_monitor_seat *seat,
-                         int64_t now)
+static void step_seat(struct rlock_client *client, struct rlk_monitor_seat *seat,
+                      int64_t now)
 {
     if (seat->state == RLK_MONITOR_DOWN && now >= seat->retry_at)
         open_seat(client, seat, now);
     if (seat->state != RLK_MONITOR_DOWN)
         serve(client, seat, now);
+}
+
+static int64_t seat_due(const struct rlk_monitor_seat *seat)
+{
     if (seat->state == RLK_MONITOR_DOWN)
         return seat->retry_at;
     int64_t due = rlk_conn_due(seat->conn);
@@ -370,11 +378,11 @@ int64_t rlk_monitor_step(struct rlock_client *client, int64_t now)
         return RLK_NEVER;
     if (!need_set(m))
         return now + BACKOFF_FIRST_MS * RLK_NS_PER_MS;
-    for (int i = 0; i < RLK_MONITOR_SEATS; i++) {
-        int64_t due = step_seat(client, &m->seats[i], now);
-        if (due < next)
-            next = due;
-    }
+    for (int i = 0; i < RLK_MONITOR_SEATS; i++)
+        step_seat(client, &m->seats[i], now);
+    for (int i = 0; i < RLK_MONITOR_SEATS; i++)
+        if (seat_due(&m->seats[i]) < next)
+            next = seat_due(&m->seats[i]);
     int64_t due = leave_if_told(client, now);
     return due < next ? due : next;
 }

@@ -29,6 +29,7 @@ struct rlk_monitor_seat {
     unsigned replies; /* taken while it asks */
     int64_t retry_at, ping_at, answer_due;
     int backoff_ms;
+    bool alone; /* there was no sentinel for it */
 };
 
 struct rlk_monitor {

@@ -354,10 +354,11 @@ static void explain_time_out(struct rlk_conn *conn)
 {
     switch (conn->opening->phase) {
     case RLK_PHASE_ASK:
-        rlk_conn_explain(conn, "the sentinels of %s%s did not reply in time", conn->label,
-                         conn->whence);
+        if (!conn->text[0]) /* else it says why it asks again */
+            rlk_conn_explain(conn, "no sentinel of %s%s answers in time", conn->label,
+                             conn->whence);
         break;
-    case RLK_PHASE_PAUSE: /* the text says why it asks again */
+    case RLK_PHASE_PAUSE:
         break;
     case RLK_PHASE_RESOLVE:
         explain_unresolved(conn, "no reply in time");

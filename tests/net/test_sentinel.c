@@ -14,6 +14,17 @@
 
 enum { SOON_MS = 20000, QUICK_MS = 250 };
 
+/* For calls that fail at their deadline. */
+static const char *impatient(void)
+{
+    static char parameters[64];
+    long ms = test_ms(700);
+
+    snprintf(parameters, sizeof(parameters), "?commandtimeout=%ld&connecttimeout=%ld", ms,
+             ms);
+    return parameters;
+}
+
 static bool pings(void *c)
 {
     return rlock_client_ping(c) == 0;
@@ -77,7 +88,7 @@ START_TEST(sentinels_are_asked_again_until_one_names_a_master)
     snprintf(port, sizeof(port), "%u", (unsigned)server.port);
     test_redis_do(second_redis, "REPLICAOF", "127.0.0.1", port);
     fakes_say(second.port, 2, "master");
-    other = sentinel_open(fakes_url(SENTINELS, ""));
+    other = sentinel_open(fakes_url(SENTINELS, impatient()));
     EXPECT(rlock_client_ping(other), ENOTCONN);
     SAID(rlock_errmsg(), "is not a master at the moment");
     ck_assert_uint_ge(fake_sentinel_asked(fakes[0]), 3);
@@ -105,7 +116,7 @@ END_TEST
 START_TEST(lying_sentinel_does_not_lock_the_client_out)
 {
     fake_sentinel_says(fakes[1], fakes_dead_port(), 99, "master");
-    other = sentinel_open(fakes_url(SENTINELS, ""));
+    other = sentinel_open(fakes_url(SENTINELS, impatient()));
     EXPECT(rlock_client_ping(other), ENOTCONN);
     ck_assert(test_wait_until(pings, other, SOON_MS));
     /* and does not delay the next connections as long */
@@ -129,7 +140,7 @@ START_TEST(answer_from_before_the_last_switch_is_not_believed)
     long long before = connections_of(second_redis);
 
     fakes_say(server.port, 5, "master");
-    other = open_at(fakes_url(SENTINELS, ""), "");
+    other = open_at(fakes_url(SENTINELS, ""), impatient());
     OK(rlock_client_ping(other));
     /* the only one that answers names the old master, which says that it is one */
     fake_sentinel_sleeps(fakes[1], true);
@@ -147,6 +158,8 @@ END_TEST
 /* rule: P8 */
 START_TEST(old_master_is_not_tried_before_the_sentinels_are_asked)
 {
+    close_client(client); /* or it would connect again, too */
+    client = NULL;
     fakes_say(server.port, 5, "master");
     other = open_at(fakes_url(SENTINELS, ""), "");
     OK(rlock_client_ping(other));
@@ -212,7 +225,7 @@ enum { FAILURES = sizeof(failures) / sizeof(failures[0]) };
 START_TEST(failure_names_its_cause)
 {
     failures[_i].set_up();
-    other = sentinel_open(fakes_url(SENTINELS, ""));
+    other = sentinel_open(fakes_url(SENTINELS, impatient()));
     SAID(ping_fails(other, failures[_i].code), failures[_i].text);
 }
 END_TEST

@@ -57,9 +57,9 @@ void fakes_know_each_other(void)
 void fakes_open(void)
 {
     fixture_open();
-    test_server_reset(&second);
     second_redis = test_redis_connect(second.path);
-    test_redis_do(second_redis, "REPLICAOF", "NO", "ONE");
+    test_redis_do(second_redis, "REPLICAOF", "NO", "ONE"); /* else it cannot be emptied */
+    test_server_reset(&second);
     dead_holder = test_port_reserve("127.0.0.1", &dead_port);
     for (int i = 0; i < SENTINELS; i++)
         fakes[i] = fake_sentinel_start();
