@@ -41,6 +41,7 @@ struct rlk_sentinel_ask {
 
 /* ---- connections to sentinels */
 
+/* rule: P10 */
 void rlk_sentinel_target(struct rlk_target *ret_target, const struct rlk_target *of,
                          struct rlk_sentinel_address *sentinel)
 {
