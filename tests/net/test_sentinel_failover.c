@@ -178,6 +178,50 @@ START_TEST(sentinels_with_a_password_are_asked)
 }
 END_TEST
 
+static bool is_subscribed(void *arg)
+{
+    int count = 0;
+
+    (void)arg;
+    for (int i = 0; i < SENTINELS; i++) {
+        struct test_redis *r = test_redis_connect(topology.sentinels[i].path);
+        test_redis_do(r, "AUTH", SECRET);
+        const char *at = test_redis_str(r, "CLIENT", "LIST");
+        while ((at = strstr(at, "user=locks")) != NULL) {
+            count++;
+            at++;
+        }
+        test_redis_close(r);
+    }
+    return count >= 2;
+}
+
+/* rule: P10 */
+START_TEST(user_of_the_document_may_ask_and_listen)
+{
+    rlock_client_t *c;
+
+    for (int i = 0; i < SENTINELS; i++) {
+        struct test_redis *r = test_redis_connect(topology.sentinels[i].path);
+        test_redis_do(r, "AUTH", SECRET);
+        test_redis_do(r, "ACL", "SETUSER", "locks", "reset", "on", ">PASSWORD",
+                      "resetchannels", "&+switch-master", "+ping", "+sentinel|master",
+                      "+sentinel|sentinels", "+subscribe");
+        test_redis_close(r);
+    }
+    c = sentinel_open(topology_url("?sentineluser=locks&sentinelpassword=PASSWORD"));
+    OK(rlock_client_ping(c));
+    ck_assert(test_wait_until(is_subscribed, NULL, SOON_MS));
+    for (int i = 0; i < SENTINELS; i++) {
+        struct test_redis *r = test_redis_connect(topology.sentinels[i].path);
+        test_redis_do(r, "AUTH", SECRET);
+        ck_assert_uint_eq(test_redis_do(r, "ACL", "LOG")->elements, 0);
+        test_redis_close(r);
+    }
+    OK(rlock_client_close(c));
+}
+END_TEST
+
 START_TEST(real_sentinel_in_place_of_a_server_is_named)
 {
     rlock_client_t *c = sentinel_open(topology.sentinels[0].tcp_url);
@@ -211,6 +255,7 @@ int main(void)
     suite_add_tcase(suite, failover);
     TCase *password = tcase_create("password");
     tcase_add_unchecked_fixture(password, start_with_password, topology_stop);
+    tcase_add_test(password, user_of_the_document_may_ask_and_listen);
     tcase_add_test(password, sentinels_with_a_password_are_asked);
     suite_add_tcase(suite, password);
     return test_run_suite(suite);
