@@ -6,6 +6,7 @@
 #include "client/client.h"
 #include "tlsscene.h"
 
+#include "base/clock.h"
 #include "port.h"
 
 #include <stdio.h>
