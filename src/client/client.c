@@ -284,6 +284,12 @@ void rlk_client_drain(struct rlock_client *client, int64_t mono_end)
     rlk_registry_unlock(reg);
 }
 
+static void wipe(char *secret)
+{
+    if (secret)
+        explicit_bzero(secret, strlen(secret));
+}
+
 void rlk_client_shut(struct rlock_client *client)
 {
     struct rlk_registry *reg = &client->registry;
@@ -313,9 +319,8 @@ void rlk_client_shut(struct rlock_client *client)
     rlk_pool_free(client->pool);
     client->pool = NULL;
     end_tls(client);
-    if (client->config.target.password)
-        explicit_bzero(client->config.target.password,
-                       strlen(client->config.target.password));
+    wipe(client->config.target.password);
+    wipe(client->config.target.sentinels.password);
     rlk_client_release(client);
 }
 

@@ -631,6 +631,7 @@ int main(void)
     tc = add_case(suite, "passwords");
     EACH(tc, password_that_others_can_read_is_refused, modes);
     EACH(tc, url_with_a_password_in_a_readable_file_is_refused, modes);
+    EACH(tc, url_with_a_password_of_sentinels_in_a_readable_file_is_refused, modes);
     tcase_add_test(tc, password_that_may_not_be_read_is_reported);
     tcase_add_test(tc, password_is_a_line_of_bytes_that_fits);
     tcase_add_test(tc, two_passwords_for_one_url_are_refused);
