@@ -184,7 +184,8 @@ static enum rlk_conn_hello_result take_error(struct rlk_conn *conn,
                      command_names[command], line);
     if ((command == RLK_HELLO_SELECT || command == RLK_HELLO_TIME) &&
         begins(text, "ERR unknown command")) {
-        memcpy(h->refusal, conn->text, sizeof(h->refusal));
+        if (!h->refusal[0])
+            memcpy(h->refusal, conn->text, sizeof(h->refusal));
         return RLK_HELLO_WAIT;
     }
     return is_denied(text) ? RLK_HELLO_DENIED : RLK_HELLO_STRANGE;

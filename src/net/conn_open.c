@@ -366,6 +366,8 @@ static void explain_time_out(struct rlk_conn *conn)
     case RLK_PHASE_SHAKE:
         rlk_conn_explain(conn, "%s%s accepted the connection, but did not reply in time",
                          conn->label, conn->whence);
+        if (conn->opening->hello.refusal[0])
+            rlk_conn_explain(conn, "%s", conn->opening->hello.refusal);
         break;
     case RLK_PHASE_TLS:
         /* A server without TLS takes the first message of TLS for the beginning of a

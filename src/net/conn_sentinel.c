@@ -150,7 +150,8 @@ bool rlk_conn_sentinel_ask(struct rlk_conn *conn)
 
 void rlk_conn_sentinel_again(struct rlk_conn *conn)
 {
-    rlk_sentinel_book_wrong(url_target(conn)->book, rlk_clock_boot());
+    rlk_sentinel_book_wrong(url_target(conn)->book, &conn->opening->chosen,
+                            rlk_clock_boot());
     begin_pause(conn->opening);
 }
 

@@ -68,9 +68,11 @@ unsigned rlk_sentinel_book_proved(struct rlk_sentinel_book *book,
                                   const struct rlk_sentinel_chosen *chosen,
                                   struct rlk_moves *moves, unsigned seen);
 /* There is no master at the address that was chosen. */
-void rlk_sentinel_book_wrong(struct rlk_sentinel_book *book, int64_t now);
-/* Whether to try an address that most sentinels agree on: the newest answers were wrong
- * for so long that they cannot be news any more, and it is not their turn. */
+void rlk_sentinel_book_wrong(struct rlk_sentinel_book *book,
+                             const struct rlk_sentinel_chosen *chosen, int64_t now);
+/* Whether to try an address that most sentinels agree on: the newest answers were wrong,
+ * and others contradicted them, for so long that they cannot be news any more; and it is
+ * not their turn. */
 bool rlk_sentinel_book_doubts(struct rlk_sentinel_book *book, int64_t now);
 
 /* ---- replies */

@@ -22,8 +22,10 @@ struct rlk_sentinel_book {
     bool proven;
     struct rlk_sentinel_master master; /* if proven */
     unsigned moves;                    /* the count of moves when it was proven first */
-    int64_t wrong_since; /* when an answer was first wrong; 0: the newest was right */
-    bool turn;           /* of the newest answer, while that is in doubt */
+    /* since when the newest answers are wrong, and others contradict them; 0: they do not
+     */
+    int64_t wrong_since;
+    bool turn; /* of the newest answer, while that is in doubt */
 };
 
 bool rlk_sentinel_same(const struct rlk_sentinel_address *a,
@@ -136,12 +138,15 @@ unsigned rlk_sentinel_book_proved(struct rlk_sentinel_book *book,
     return seen;
 }
 
-void rlk_sentinel_book_wrong(struct rlk_sentinel_book *book, int64_t now)
+void rlk_sentinel_book_wrong(struct rlk_sentinel_book *book,
+                             const struct rlk_sentinel_chosen *chosen, int64_t now)
 {
     if (!book)
         return;
     rlk_sync_mutex_lock(&book->mu);
-    if (book->wrong_since == 0) {
+    if (chosen->agreed) { /* a failover is under way, and brings news */
+        book->wrong_since = 0;
+    } else if (book->wrong_since == 0) {
         book->wrong_since = now;
         book->turn = false;
     } else if (now - book->wrong_since >= DOUBT_MS * RLK_NS_PER_MS) {

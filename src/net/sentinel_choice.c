@@ -5,8 +5,9 @@
  * sentinels give it (their numbers begin again at 0 after SENTINEL RESET).
  *
  * A sentinel that lies can claim any epoch. It cannot lock the client out: when the
- * newest answers have been wrong for 5 s, an address that most sentinels of the URL agree
- * on is tried by turns with the newest one. By then real news has reached all sentinels.
+ * newest answers have been wrong for 5 s, and others contradict them, an address that
+ * most sentinels of the URL agree on is tried by turns with the newest one. By then real
+ * news has reached all sentinels.
  *
  * No state. Thread: any. Blocks: no.
  */
