@@ -6,6 +6,7 @@
 #include "net/conn_impl.h"
 
 #include "base/clock.h"
+#include "net/wait.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -152,24 +153,36 @@ static bool call_send(struct rlk_conn *conn, const char *bytes, size_t len,
     return false;
 }
 
-/* NULL: dead. A reply that came while the thread stood still, in a signal's handler or
- * with its machine, is read though the deadline has passed meanwhile. */
-static struct rlk_reply *call_receive(struct rlk_conn *conn, int64_t deadline, bool plain)
+/* Takes the replies that have arrived, up to `count` in all. *got: how many there are. */
+static inline enum rlk_parsed take_replies(struct rlk_conn *conn, int count,
+                                           struct rlk_reply **replies, int *got)
 {
-    struct rlk_reply *reply = NULL;
+    enum rlk_parsed parsed;
+
+    do {
+        parsed = rlk_conn_parse(conn, &replies[*got]);
+    } while (parsed == RLK_PARSED_REPLY && ++*got < count);
+    return parsed;
+}
+
+/* False: dead, and `replies` are as before. A reply that came while the thread stood
+ * still, in a signal's handler or with its machine, is read though the deadline has
+ * passed meanwhile. */
+static inline bool call_receive(struct rlk_conn *conn, int64_t deadline, bool plain,
+                                int count, struct rlk_reply **replies)
+{
     bool over = false;
-    int code = ENOTCONN;
+    int code = ENOTCONN, got = 0;
     for (;;) {
         enum rlk_input input = rlk_conn_input(conn, plain ? 0 : MSG_DONTWAIT);
         if (input == RLK_INPUT_END)
             break;
         if (input == RLK_INPUT_DATA) {
-            enum rlk_parsed parsed = rlk_conn_parse(conn, &reply);
+            enum rlk_parsed parsed = take_replies(conn, count, replies, &got);
             if (parsed == RLK_PARSED_REPLY && rlk_conn_unparsed(conn) == 0)
-                return reply;
+                return true;
             if (parsed == RLK_PARSED_REPLY) {
-                /* One of the two was not asked for, and it may be the first. */
-                rlk_reply_free(reply);
+                /* One of them was not asked for, and it may be the first. */
                 rlk_conn_explain(conn, "%s sent more than one reply", conn->label);
                 break;
             }
@@ -187,15 +200,19 @@ static struct rlk_reply *call_receive(struct rlk_conn *conn, int64_t deadline, b
         }
         plain = false;
     }
+    while (got > 0) {
+        rlk_reply_free(replies[--got]);
+        replies[got] = NULL;
+    }
     rlk_conn_die(conn, RLK_FAIL_UNKNOWN, code);
-    return NULL;
+    return false;
 }
 
-/* Sends the bytes of a request, NULL if there was no memory for them, and waits for the
- * reply. */
+/* Sends the bytes of requests, NULL if there was no memory for them, and waits for their
+ * `count` replies. */
 static inline enum rlk_failure exchange(struct rlk_conn *conn, const char *bytes,
-                                        size_t len, int64_t deadline,
-                                        struct rlk_reply **ret_reply, int64_t *ret_sent)
+                                        size_t len, int64_t deadline, int count,
+                                        struct rlk_reply **ret_replies, int64_t *ret_sent)
 {
     bool waited = false;
 
@@ -217,9 +234,7 @@ static inline enum rlk_failure exchange(struct rlk_conn *conn, const char *bytes
         return RLK_FAIL_NOT_SENT; /* it lives on: nothing was begun */
     } else if (call_send(conn, bytes, len, deadline, &waited)) {
         bool plain = !waited && deadline - *ret_sent >= PLAIN_RECV_MARGIN_NS;
-        struct rlk_reply *reply = call_receive(conn, deadline, plain);
-        if (reply)
-            *ret_reply = reply;
+        call_receive(conn, deadline, plain, count, ret_replies);
     }
     return conn->failure;
 }
@@ -230,7 +245,8 @@ enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *cons
 {
     size_t len = 0;
     char *bytes = rlk_conn_frame_format(argc, argv, argv_len, &len);
-    enum rlk_failure failure = exchange(conn, bytes, len, deadline, ret_reply, ret_sent);
+    enum rlk_failure failure =
+        exchange(conn, bytes, len, deadline, 1, ret_reply, ret_sent);
 
     redisFreeCommand(bytes);
     return failure;
@@ -244,9 +260,26 @@ enum rlk_failure rlk_conn_call_script(struct rlk_conn *conn,
     size_t len = 0;
     char *owned;
     const char *bytes = rlk_conn_frame(conn, req, with_text, &len, &owned);
-    enum rlk_failure failure = exchange(conn, bytes, len, deadline, ret_reply, ret_sent);
+    enum rlk_failure failure =
+        exchange(conn, bytes, len, deadline, 1, ret_reply, ret_sent);
 
     if (owned)
         redisFreeCommand(owned);
     return failure;
+}
+
+enum rlk_failure rlk_conn_call_pair(struct rlk_conn *conn, const struct rlk_request *req,
+                                    bool with_text, const struct rlk_wait_command *second,
+                                    int64_t deadline, struct rlk_reply *ret_replies[2],
+                                    int64_t *ret_sent)
+{
+    assert(conn->out_at == conn->out_len);
+    conn->out_at = conn->out_len = 0;
+    int rc = rlk_conn_append_script(conn, req, with_text);
+    if (rc == 0)
+        rc = rlk_conn_append(conn, second->argc, second->argv, second->len);
+    size_t len = conn->out_len;
+    conn->out_len = 0; /* `out` keeps the bytes: nothing is appended meanwhile */
+    return exchange(conn, rc == 0 ? conn->out : NULL, len, deadline, 2, ret_replies,
+                    ret_sent);
 }

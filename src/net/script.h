@@ -6,6 +6,7 @@
 
 #include "net/conn.h"
 #include "net/request.h"
+#include "net/wait.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -76,6 +77,7 @@ struct rlk_answer {
     bool answered; /* a reply came, whatever it says: the server is alive */
     bool loaded;   /* the server did not know the script, so its text was sent */
     bool key_refused; /* REFUSED with EACCES: because of the key, not of a command */
+    bool unconfirmed; /* UNKNOWN: the script gave a hold, and too few replicas confirmed it */
     const char *
         unreadable; /* REFUSED with EPROTO: which part of the reply is wrong; else NULL */
     int64_t sent;   /* CLOCK_BOOTTIME ns, just before the request left */
@@ -94,6 +96,12 @@ struct rlk_answer {
  */
 void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req,
                      int64_t deadline, struct rlk_answer *ret_answer);
+
+/* The same, with a WAIT behind the script. An answer that gives a hold is DONE only if
+ * `wait` is satisfied (P12); else UNKNOWN. */
+void rlk_script_call_confirmed(struct rlk_conn *conn, const struct rlk_request *req,
+                               const struct rlk_wait *wait, int64_t deadline,
+                               struct rlk_answer *ret_answer);
 
 /* As rlk_script_call, for a reply of another shape (inspect). When DONE the caller
  * owns *ret_reply. */

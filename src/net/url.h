@@ -5,6 +5,7 @@
 #define RLK_URL_H
 
 #include "net/tls.h"
+#include "net/wait.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,6 +37,8 @@ struct rlk_config {
     long handoff_ms, handoff_count; /* 0: off */
     long retain_ms;
     int guard; /* RLOCK_GUARD_* */
+    struct rlk_wait wait;
+    long max_skew_ms; /* how far the clocks of servers may be apart */
 };
 
 #define RLK_SOURCE_PROGRAM "program"
@@ -53,6 +56,7 @@ enum {
     RLK_HANDOFF_MAX_MS = 86400000,
     RLK_RETAIN_MAX_MS = 86400000,
     RLK_HANDOFF_MAX_COUNT = 1000000000,
+    RLK_SKEW_MAX_MS = 10000,
     RLK_HANDOFF_MS = 10, /* the defaults */
     RLK_HANDOFF_COUNT = 1000
 };

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A script with a WAIT behind it: the answer "held" counts when enough replicas have
+ * confirmed what the script wrote (P11, P12). Thread: any. Blocks: network. */
+#include "net/script_impl.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/probe.h"
+#include "net/server_error.h"
+
+#include <errno.h>
+
+enum {
+    FIRST_MS = 200,   /* the first WAIT lasts this long at most: not all answers need it */
+    LEAST_MS = 5,     /* with less time left, no other WAIT is sent */
+    PART = 4          /* this part of the time (1/4) is for the way there and back */
+};
+
+/* How long the server may wait when `left` ns are left for its reply. */
+static int64_t wait_time(int64_t left, int64_t most)
+{
+    int64_t ns = left - left / PART;
+
+    return ns < most ? ns : most;
+}
+
+/* Sends the script and the first WAIT. When the answer is DONE, its reply is replies[0]. In
+ * any case replies[1] is the caller's, unless it is NULL. */
+static void call(struct rlk_conn *conn, const struct rlk_request *req, bool with_text,
+                 const struct rlk_wait *wait, int64_t deadline, struct rlk_answer *answer,
+                 struct rlk_reply *replies[2])
+{
+    struct rlk_wait_command command;
+    int64_t sent = 0;
+
+    RLK_PROBE1(request, rlk_scripts[req->script].name);
+    rlk_wait_write(&command, wait,
+                   wait_time(deadline - rlk_clock_boot(), FIRST_MS * RLK_NS_PER_MS));
+    replies[0] = replies[1] = NULL;
+    enum rlk_failure failure =
+        rlk_conn_call_pair(conn, req, with_text, &command, deadline, replies, &sent);
+    rlk_script_clear_answer(answer, sent);
+    rlk_script_sort_reply(conn, req, with_text ? "EVAL" : "EVALSHA", failure, replies[0],
+                          answer);
+    answer->loaded = with_text;
+}
+
+/* Whether the answer gives the caller a hold. */
+static bool gives_hold(const struct rlk_answer *answer)
+{
+    enum rlk_what what = answer->fate.what;
+
+    return answer->outcome == RLK_DONE &&
+           (what == RLK_HELD || what == RLK_SHARED || what == RLK_YOURS);
+}
+
+/* Another WAIT for the same write. False: there is no reply; the answer says why. */
+static bool wait_again(struct rlk_conn *conn, const struct rlk_wait *wait,
+                       int64_t deadline, struct rlk_reply **ret_reply,
+                       struct rlk_answer *answer)
+{
+    struct rlk_wait_command command;
+    int64_t sent, left = deadline - rlk_clock_boot();
+
+    rlk_wait_write(&command, wait, wait_time(left, left));
+    enum rlk_failure failure = rlk_conn_call(conn, command.argc, command.argv, command.len,
+                                             deadline, ret_reply, &sent);
+    if (failure == RLK_FAIL_NONE)
+        return true;
+    /* nothing is known of the replicas, but the script has run */
+    rlk_script_sort_reply(conn, NULL, command.argv[0], failure, NULL, answer);
+    answer->outcome = RLK_UNKNOWN;
+    return false;
+}
+
+/* The server has the hold, but may lose it. An error of WAIT itself counts as that of the
+ * request. */
+static void doubt(struct rlk_conn *conn, enum rlk_wait_result result, int code,
+                  const char *text, struct rlk_answer *answer)
+{
+    bool refused = result == RLK_WAIT_ERROR && code != ENOTCONN;
+
+    answer->outcome = refused ? RLK_REFUSED : RLK_UNKNOWN;
+    answer->code = code;
+    answer->unconfirmed = result == RLK_WAIT_FEW;
+    rlk_error_set(code, "%s", text);
+    if (result == RLK_WAIT_ERROR && !refused) /* it is a replica, or became one */
+        rlk_conn_leave(conn, text);
+}
+
+/* Waits until enough replicas have confirmed. `reply` is that to the first WAIT. No
+ * longer than half of the lease: a repeated request then raises it again. */
+static void confirm(struct rlk_conn *conn, const struct rlk_wait *wait, int64_t deadline,
+                    struct rlk_reply *reply, struct rlk_answer *answer)
+{
+    int64_t half = answer->sent + answer->fate.remaining_ms * (RLK_NS_PER_MS / 2);
+    int64_t until = half < deadline ? half : deadline;
+    char text[RLK_SERVER_ERROR_SIZE];
+    int code = 0;
+
+    /* rule: P12 */
+    for (;;) {
+        enum rlk_wait_result result =
+            rlk_wait_read(wait, reply, text, sizeof(text), &code);
+        rlk_reply_free(reply);
+        if (result == RLK_WAIT_ENOUGH)
+            return;
+        if (result == RLK_WAIT_ERROR ||
+            until - rlk_clock_boot() < LEAST_MS * RLK_NS_PER_MS) {
+            doubt(conn, result, code, text, answer);
+            return;
+        }
+        if (!wait_again(conn, wait, until, &reply, answer))
+            return;
+    }
+}
+
+void rlk_script_call_confirmed(struct rlk_conn *conn, const struct rlk_request *req,
+                               const struct rlk_wait *wait, int64_t deadline,
+                               struct rlk_answer *ret_answer)
+{
+    struct rlk_reply *replies[2];
+
+    /* rule: P11 */
+    call(conn, req, false, wait, deadline, ret_answer, replies);
+    if (ret_answer->outcome == RLK_NOSCRIPT) {
+        rlk_reply_free(replies[1]);
+        call(conn, req, true, wait, deadline, ret_answer, replies);
+        if (ret_answer->outcome == RLK_NOSCRIPT)
+            ret_answer->outcome = RLK_REFUSED;
+    }
+    if (ret_answer->outcome == RLK_DONE)
+        rlk_script_take(conn, req, replies[0], ret_answer);
+    if (gives_hold(ret_answer))
+        confirm(conn, wait, deadline, replies[1], ret_answer);
+    else
+        rlk_reply_free(replies[1]);
+}
