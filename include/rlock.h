@@ -314,7 +314,10 @@ typedef struct rlock_clientattr {
     int32_t rlk_guard;
     int64_t rlk_retain_ms;
     char rlk_texts[1536]; /* cafile and so on */
-    uint8_t rlk_reserved[168 + 2 * (8 - sizeof(void *))];
+    int32_t rlk_replicas;
+    int32_t rlk_waitaof;
+    int64_t rlk_maxskew_ms;
+    uint8_t rlk_reserved[152 + 2 * (8 - sizeof(void *))];
 } rlock_clientattr_t;
 
 /* Durations by powers of two of a microsecond: buckets[0] counts those below 1 us,
@@ -507,6 +510,19 @@ int rlock_clientattr_getretain(const rlock_clientattr_t *attr, long *ret_retain_
 #define RLOCK_GUARD_ALWAYS 2
 int rlock_clientattr_setguard(rlock_clientattr_t *attr, int guard);
 int rlock_clientattr_getguard(const rlock_clientattr_t *attr, int *ret_guard);
+/* how many replicas of the server have to confirm a lock and each renewal of it, before
+ * this client believes in them, 0 to 1,000: 0. Too few: ENOTCONN at the deadline, and
+ * rlock_errmsg() says how many confirmed. What that promises, and what not:
+ * rlock_clientattr_init(3) */
+int rlock_clientattr_setreplicas(rlock_clientattr_t *attr, int replicas);
+int rlock_clientattr_getreplicas(const rlock_clientattr_t *attr, int *ret_replicas);
+/* 1: confirmed means on disk, at the server and at these replicas (WAITAOF): 0 */
+int rlock_clientattr_setwaitaof(rlock_clientattr_t *attr, int waitaof);
+int rlock_clientattr_getwaitaof(const rlock_clientattr_t *attr, int *ret_waitaof);
+/* how far the clocks of the server and of its replicas may be apart, ms, 0 to 10,000: 0.
+ * A hold counts as lost so much earlier. Less than a third of lease and presence */
+int rlock_clientattr_setmaxskew(rlock_clientattr_t *attr, long maxskew_ms);
+int rlock_clientattr_getmaxskew(const rlock_clientattr_t *attr, long *ret_maxskew_ms);
 /* Copies user (NULL or "": the server's default user) and password (NULL: none).
  * ENAMETOOLONG: over 255 or 2,047 bytes. Credentials in the URL override these. */
 int rlock_clientattr_setcredentials(rlock_clientattr_t *attr, const char *user,

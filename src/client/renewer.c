@@ -64,6 +64,8 @@ void rlk_renewer_put_in_flight(struct rlk_watch *watch, struct rlk_op *op,
     if (timeout < OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS)
         timeout = OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS;
     op->kind = kind;
+    op->kept = NULL;
+    op->proven = op->few_replicas = false;
     op->crowded = watch->crowded;
     op->sent = now;
     op->quiet_since = now;
@@ -173,6 +175,7 @@ static void send_renew(struct rlock_client *client, struct rlk_hold *hold, int64
     put_hold_in_flight(&client->watch, op,
                        hold->server.downgrade ? RLK_OP_DOWNGRADE : RLK_OP_RENEW, now,
                        renew_timeout(client, hold, now));
+    rlk_renewer_note_lease(client, hold->lease_ms);
 }
 
 static void send_release(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
@@ -237,7 +240,7 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
 
     if (!batch_add(batch, due))
         return;
-    len += rlk_script_args_renewal_write(names, due, renew_lease(due, now), none);
+    len += rlk_script_args_renewal_write(names, client, due, renew_lease(due, now), none);
     for (struct rlk_list *l = lock->queue->reads.next;
          l != &lock->queue->reads && batch->count < RLK_RENEWALS_MAX; l = l->next) {
         hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
@@ -245,8 +248,8 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
             continue;
         if (!batch_add(batch, hold))
             break;
-        len += rlk_script_args_renewal_write(names + len, hold, renew_lease(hold, now),
-                                             none);
+        len += rlk_script_args_renewal_write(names + len, client, hold,
+                                             renew_lease(hold, now), none);
     }
     rlk_script_args_renewals(&req, client, lock, names, len);
     if (rlk_script_append(client->watch.conn, &req, batch->with_text) != 0) {
@@ -268,6 +271,7 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
     }
     rlk_lock_ref_locked(lock);
     batch->op.asks = true;
+    rlk_renewer_note_lease(client, due->lease_ms);
     rlk_renewer_put_in_flight(&client->watch, &batch->op, RLK_OP_RENEW_READS, now,
                               timeout);
 }

@@ -22,6 +22,10 @@ void rlk_renewer_spread(struct rlk_hold *hold, int64_t sent, int64_t now);
 /* Records a request that was appended to the connection. */
 void rlk_renewer_put_in_flight(struct rlk_watch *watch, struct rlk_op *op,
                                enum rlk_op_kind kind, int64_t now, int64_t timeout);
+/* A renewal of a hold with this lease was sent: a WAIT may last for a part of it. */
+void rlk_renewer_note_lease(struct rlock_client *client, long lease_ms);
+/* Takes the reply to a WAIT. NULL: none will come. */
+void rlk_renewer_waited(struct rlock_client *client, const struct rlk_reply *reply);
 /* Gives back the references to the holds that a request named. */
 void rlk_renewer_batch_clear(struct rlk_batch *batch);
 

@@ -74,6 +74,18 @@ static void finish(struct rlock_client *client, struct rlk_conn *conn,
     put_at(client, conn, now);
 }
 
+/* Runs a script whose answer can move D: replicas have to confirm it, if the client wants
+ * that. */
+static void call(struct rlock_client *client, struct rlk_conn *conn,
+                 const struct rlk_request *req, int64_t until, struct rlk_answer *answer)
+{
+    /* rule: P11 */
+    if (rlk_wait_is_on(&client->config.wait))
+        rlk_script_call_confirmed(conn, req, &client->config.wait, until, answer);
+    else
+        rlk_script_call(conn, req, until, answer);
+}
+
 /* Without memory, a request that has to be made in any case is put off, not refused. */
 static void put_off(struct rlk_answer *answer)
 {
@@ -95,7 +107,7 @@ void rlk_rpc_acquire(struct rlock_client *client, struct rlk_script_args_acquire
      * that. */
     args->not_after_us = rlk_conn_clock_offset_us(conn) + until / 1000;
     rlk_script_args_acquire(&req, client, args);
-    rlk_script_call(conn, &req, until, answer);
+    call(client, conn, &req, until, answer);
     finish(client, conn, &req, until, answer);
 }
 
@@ -123,7 +135,7 @@ void rlk_rpc_cancel(struct rlock_client *client, const struct rlk_hold *hold,
     if (!conn)
         return;
     rlk_script_args_cancel(&req, client, hold, rlk_client_marker_ms(client));
-    rlk_script_call(conn, &req, until, answer);
+    call(client, conn, &req, until, answer);
     finish(client, conn, &req, until, answer);
 }
 
@@ -137,7 +149,10 @@ void rlk_rpc_renew(struct rlock_client *client, const struct rlk_hold *hold,
     if (!conn)
         return;
     rlk_script_args_renew(&req, client, hold, lease_ms, with);
-    rlk_script_call(conn, &req, until, answer);
+    if (with.looks)
+        rlk_script_call(conn, &req, until, answer);
+    else
+        call(client, conn, &req, until, answer);
     finish(client, conn, &req, until, answer);
 }
 

@@ -22,6 +22,7 @@ void rlk_rpc_release(struct rlock_client *client, const struct rlk_hold *hold, b
                      int64_t until, struct rlk_answer *answer);
 void rlk_rpc_cancel(struct rlock_client *client, const struct rlk_hold *hold,
                     int64_t until, struct rlk_answer *answer);
+/* With `with.looks`, the answer moves no D in a client that waits for replicas. */
 void rlk_rpc_renew(struct rlock_client *client, const struct rlk_hold *hold,
                    long lease_ms, struct rlk_script_args_renew with, int64_t until,
                    struct rlk_answer *answer);

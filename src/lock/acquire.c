@@ -126,6 +126,8 @@ static bool judge_try(struct rlk_acquire_op *op)
         op->rc = 0;
         return true;
     }
+    if (op->verdict == TAKEN && now >= hold->end)
+        rlk_acquire_is_too_short(op);
     if (op->verdict == TAKEN_BY_OTHERS) {
         bool over = end_busy_try(op);
         if (over || op->verdict == TAKEN_BY_OTHERS)

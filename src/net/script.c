@@ -151,6 +151,17 @@ static const char *decode_fate(const struct rlk_reply *reply, size_t at,
 
 enum { HEAD_LEN = 4, FATE_LEN = 4 };
 
+bool rlk_script_all_held(const struct rlk_reply *reply)
+{
+    size_t count = rlk_reply_count(reply);
+    enum rlk_what what;
+
+    for (size_t at = HEAD_LEN; at + FATE_LEN <= count; at += FATE_LEN)
+        if (!decode_what(reply, at, &what) || what != RLK_HELD)
+            return false;
+    return count >= HEAD_LEN + FATE_LEN;
+}
+
 /* Returns NULL, or which part is wrong. */
 static const char *decode(const struct rlk_reply *reply, struct rlk_answer *answer,
                           struct rlk_fate *fates, size_t fate_max)

@@ -77,7 +77,8 @@ struct rlk_answer {
     bool answered; /* a reply came, whatever it says: the server is alive */
     bool loaded;   /* the server did not know the script, so its text was sent */
     bool key_refused; /* REFUSED with EACCES: because of the key, not of a command */
-    bool unconfirmed; /* UNKNOWN: the script gave a hold, and too few replicas confirmed it */
+    bool unconfirmed; /* UNKNOWN: the script gave a hold, and too few replicas confirmed
+                         it */
     const char *
         unreadable; /* REFUSED with EPROTO: which part of the reply is wrong; else NULL */
     int64_t sent;   /* CLOCK_BOOTTIME ns, just before the request left */
@@ -123,6 +124,9 @@ void rlk_script_decode(struct rlk_conn *conn, const struct rlk_script *script,
                        const struct rlk_reply *reply, int64_t sent,
                        struct rlk_answer *ret_answer, struct rlk_fate *fates,
                        size_t fate_max, char *text, size_t text_size);
+
+/* Whether the reply says of each id that the lock is held. */
+bool rlk_script_all_held(const struct rlk_reply *reply);
 
 /* For a reply whose form is not that of the script: `wrong` says which part. Sets the
  * thread's message, which names the script and the lock, and returns EPROTO. */

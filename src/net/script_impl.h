@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What script.c (one script, one reply) and script_wait.c (a script with a WAIT behind it)
- * share. Thread: any. */
+/* What script.c (one script, one reply) and script_wait.c (a script with a WAIT behind
+ * it) share. Thread: any. */
 #ifndef RLK_SCRIPT_IMPL_H
 #define RLK_SCRIPT_IMPL_H
 

@@ -11,9 +11,9 @@
 #include <errno.h>
 
 enum {
-    FIRST_MS = 200,   /* the first WAIT lasts this long at most: not all answers need it */
-    LEAST_MS = 5,     /* with less time left, no other WAIT is sent */
-    PART = 4          /* this part of the time (1/4) is for the way there and back */
+    FIRST_MS = 200, /* the first WAIT lasts this long at most: not all answers need it */
+    LEAST_MS = 5,   /* with less time left, no other WAIT is sent */
+    PART = 4        /* this part of the time (1/4) is for the way there and back */
 };
 
 /* How long the server may wait when `left` ns are left for its reply. */
@@ -24,8 +24,8 @@ static int64_t wait_time(int64_t left, int64_t most)
     return ns < most ? ns : most;
 }
 
-/* Sends the script and the first WAIT. When the answer is DONE, its reply is replies[0]. In
- * any case replies[1] is the caller's, unless it is NULL. */
+/* Sends the script and the first WAIT. When the answer is DONE, its reply is replies[0].
+ * In any case replies[1] is the caller's, unless it is NULL. */
 static void call(struct rlk_conn *conn, const struct rlk_request *req, bool with_text,
                  const struct rlk_wait *wait, int64_t deadline, struct rlk_answer *answer,
                  struct rlk_reply *replies[2])
@@ -63,8 +63,8 @@ static bool wait_again(struct rlk_conn *conn, const struct rlk_wait *wait,
     int64_t sent, left = deadline - rlk_clock_boot();
 
     rlk_wait_write(&command, wait, wait_time(left, left));
-    enum rlk_failure failure = rlk_conn_call(conn, command.argc, command.argv, command.len,
-                                             deadline, ret_reply, &sent);
+    enum rlk_failure failure = rlk_conn_call(conn, command.argc, command.argv,
+                                             command.len, deadline, ret_reply, &sent);
     if (failure == RLK_FAIL_NONE)
         return true;
     /* nothing is known of the replicas, but the script has run */
