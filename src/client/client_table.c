@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/fork.h"
 #include "base/log.h"
+#include "client/rpc.h"
 #include "state/handoff.h"
 
 #include <errno.h>
@@ -218,7 +219,9 @@ static int open_client(struct rlock_client **ret_client, const char *url,
     }
     if (rc == 0) {
         client->running = true;
-        rc = enter(client);
+        rc = rlk_rpc_check_aof(client);
+        if (rc == 0)
+            rc = enter(client);
         if (rc != 0) {
             rlk_client_shut(client);
             return rlk_error_default(rc);

@@ -50,7 +50,7 @@ static void count_renewal(struct rlock_client *client, const struct rlk_answer *
  * downgrade, nor about reads one of which is gone: the next renewal follows soon. */
 static bool is_confirmed(const struct outcome *o)
 {
-    return o->op->proven || !rlk_wait_is_on(&o->client->config.wait);
+    return o->op->proven || !rlk_confirm_is_on(&o->client->config.wait);
 }
 
 /* rule: T6 */

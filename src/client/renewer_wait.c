@@ -58,7 +58,7 @@ bool rlk_renewer_wants_wait(const struct rlock_client *client)
 {
     const struct rlk_watch *watch = &client->watch;
 
-    return rlk_wait_is_on(&client->config.wait) && watch->wait.kind != RLK_OP_WAIT &&
+    return rlk_confirm_is_on(&client->config.wait) && watch->wait.kind != RLK_OP_WAIT &&
            rlk_renewer_ready(watch) && is_wanted(watch);
 }
 
@@ -66,11 +66,11 @@ bool rlk_renewer_wants_wait(const struct rlock_client *client)
 void rlk_renewer_wait(struct rlock_client *client, int64_t now)
 {
     struct rlk_watch *watch = &client->watch;
-    struct rlk_wait_command command;
+    struct rlk_confirm_command command;
 
     if (!rlk_renewer_wants_wait(client))
         return;
-    rlk_wait_write(&command, &client->config.wait, watch->wait_ns);
+    rlk_confirm_write(&command, &client->config.wait, watch->wait_ns);
     if (rlk_conn_append(watch->conn, command.argc, command.argv, command.len) != 0)
         return; /* out of memory: the next step tries again */
     rlk_renewer_put_in_flight(watch, &watch->wait, RLK_OP_WAIT, now,
@@ -83,7 +83,7 @@ bool rlk_renewer_keep(struct rlock_client *client, struct rlk_op *op,
     struct rlk_watch *watch = &client->watch;
 
     /* errors, and holds that are gone, need no confirmation */
-    if (!rlk_wait_is_on(&client->config.wait) || !is_renewal(op) ||
+    if (!rlk_confirm_is_on(&client->config.wait) || !is_renewal(op) ||
         !rlk_script_all_held(reply))
         return false;
     rlk_list_remove(&op->link);
@@ -124,12 +124,12 @@ void rlk_renewer_waited(struct rlock_client *client, const struct rlk_reply *rep
     if (!reply)
         return; /* the connection has ended: so do the renewals */
     rlk_client_answered(client, watch->wait.sent, now);
-    enum rlk_wait_result result =
-        rlk_wait_read(&client->config.wait, reply, text, sizeof(text), &code);
-    if (result == RLK_WAIT_ERROR && code == ENOTCONN)
+    enum rlk_confirm_result result =
+        rlk_confirm_read(&client->config.wait, reply, text, sizeof(text), &code);
+    if (result == RLK_CONFIRM_ERROR && code == ENOTCONN)
         rlk_conn_leave(watch->conn, text);
-    end_renewals(client, result == RLK_WAIT_ENOUGH, result == RLK_WAIT_ERROR);
-    if (result != RLK_WAIT_ENOUGH && rlk_log_now(&watch->pace, now, 1, more))
+    end_renewals(client, result == RLK_CONFIRM_ENOUGH, result == RLK_CONFIRM_ERROR);
+    if (result != RLK_CONFIRM_ENOUGH && rlk_log_now(&watch->pace, now, 1, more))
         rlk_log(RLK_LOG_WARNING, "rlock: renewals at %s are not confirmed: %s%s",
                 client->config.target.label, text, more);
 }

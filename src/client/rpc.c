@@ -4,9 +4,12 @@
 #include "client/rpc.h"
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/probe.h"
+#include "net/server_error.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Borrows a connection. NULL: the answer says why there is none; nothing was sent. */
@@ -80,7 +83,7 @@ static void call(struct rlock_client *client, struct rlk_conn *conn,
                  const struct rlk_request *req, int64_t until, struct rlk_answer *answer)
 {
     /* rule: P11 */
-    if (rlk_wait_is_on(&client->config.wait))
+    if (rlk_confirm_is_on(&client->config.wait))
         rlk_script_call_confirmed(conn, req, &client->config.wait, until, answer);
     else
         rlk_script_call(conn, req, until, answer);
@@ -237,4 +240,32 @@ int rlk_rpc_command(struct rlock_client *client, int argc, const char *const *ar
     count_answer(client, argv[0], ret_answer, rlk_clock_boot());
     rlk_rpc_put(client, conn);
     return ret_answer->outcome == RLK_DONE ? 0 : ret_answer->code;
+}
+
+/* rule: P14 */
+int rlk_rpc_check_aof(struct rlock_client *client)
+{
+    const struct rlk_confirm own = { .aof = 1 };
+    int64_t until = rlk_clock_boot() + rlk_client_command_timeout(client);
+    char said[RLK_SERVER_ERROR_SIZE];
+    struct rlk_confirm_command command;
+    struct rlk_reply *reply = NULL;
+    struct rlk_answer answer;
+
+    if (!client->config.wait.aof)
+        return 0;
+    rlk_confirm_write(&command, &own, RLK_NS_PER_MS);
+    int rc = rlk_rpc_command(client, command.argc, command.argv, until, &answer, &reply);
+    rlk_reply_free(reply);
+    if (rc == EPROTO) {
+        snprintf(said, sizeof(said), "%s", rlk_error_message());
+        return rlk_error_set(ENOTSUP,
+                             "waitaof=1 requires WAITAOF (Redis 7.2 or later) and an "
+                             "append-only file: %s",
+                             said);
+    }
+    if (rc != ENOTCONN)
+        return rc;
+    rlk_error_clear(); /* each request will ask the server */
+    return 0;
 }

@@ -44,6 +44,11 @@ void rlk_rpc_request(struct rlock_client *client, const struct rlk_request *req,
                      int64_t until, struct rlk_answer *ret_answer,
                      struct rlk_reply **ret_raw);
 
+/* With waitaof=1: whether the server has WAITAOF and writes to disk. 0 also if it cannot
+ * be reached; ENOTSUP: it does not, and the thread's message says why. Blocks: network.
+ */
+int rlk_rpc_check_aof(struct rlock_client *client);
+
 /* Runs a command of at most this many words, once. Returns 0 with *ret_reply, or the code
  * for the caller. */
 enum { RLK_RPC_WORDS_MAX = 8 };

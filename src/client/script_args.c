@@ -44,7 +44,7 @@ void rlk_script_args_acquire(struct rlk_request *req, const struct rlock_client 
     else if (hold->reading)
         rlk_request_add(req, "", 0);
     /* rule: P11 */
-    if (rlk_wait_is_on(&client->config.wait) && !hold->reading)
+    if (rlk_confirm_is_on(&client->config.wait) && !hold->reading)
         rlk_request_add_int(req, 1);
 }
 
@@ -109,7 +109,7 @@ void rlk_script_args_renew(struct rlk_request *req, const struct rlock_client *c
     rlk_request_add_int(req, lease_ms);
     rlk_request_add_channel(req, lock->name, lock->name_len);
     rlk_request_add_int(req, with.tell);
-    bool confirm = rlk_wait_is_on(&client->config.wait);
+    bool confirm = rlk_confirm_is_on(&client->config.wait);
     bool all = confirm && !rlk_kinds[lock->kind].in_order;
     if (with.tokens || with.mark != 0 || all)
         rlk_request_add_int(req, with.tokens);
@@ -150,7 +150,7 @@ size_t rlk_script_args_renewal_write(char *buf, const struct rlock_client *clien
                                      const struct rlk_hold *hold, int64_t lease_ms,
                                      struct rlk_script_args_renew with)
 {
-    bool confirm = rlk_wait_is_on(&client->config.wait);
+    bool confirm = rlk_confirm_is_on(&client->config.wait);
     size_t len = rlk_id_write_local(buf, &hold->id);
     return len + (size_t)snprintf(buf + len, 26, " %lld%s%s%s ", (long long)lease_ms,
                                   with.tell ? "t" : "", with.tokens ? "m" : "",

@@ -155,7 +155,7 @@ static inline bool rlk_acquire_must_prove(const struct rlk_acquire_op *op)
     const struct rlk_hold_request *request = &op->hold->request;
 
     return request->unproven && request->granted &&
-           rlk_wait_is_on(&op->params->client->config.wait);
+           rlk_confirm_is_on(&op->params->client->config.wait);
 }
 /* The requester has replicas confirm a granted hold. If they do not, the server is to be
  * asked again. */

@@ -132,7 +132,8 @@ int rlock_clientattr_getguard(const rlock_clientattr_t *attr, int *ret_guard)
 
 int rlock_clientattr_setreplicas(rlock_clientattr_t *attr, int replicas)
 {
-    ATTR_CALL(attr, rlk_error_argument_in("replicas", replicas, 0, RLK_WAIT_REPLICAS_MAX),
+    ATTR_CALL(attr,
+              rlk_error_argument_in("replicas", replicas, 0, RLK_CONFIRM_REPLICAS_MAX),
               attr->rlk_replicas = replicas);
 }
 

@@ -119,7 +119,7 @@ static void ask_who_waits(struct rlk_hold *hold, int64_t until)
         return;
     }
     /* rule: P12 */
-    if (!rlk_wait_is_on(&client->config.wait)) /* no replica was asked */
+    if (!rlk_confirm_is_on(&client->config.wait)) /* no replica was asked */
         rlk_hold_confirm_locked(hold, answer.sent, answer.fate.remaining_ms);
     rlk_handoff_tokens_locked(hold, &answer.fate, with.tokens);
     rlk_handoff_answered_locked(hold, answer.sent, answer.flags);

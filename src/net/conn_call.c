@@ -6,7 +6,7 @@
 #include "net/conn_impl.h"
 
 #include "base/clock.h"
-#include "net/wait.h"
+#include "net/confirm.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -269,7 +269,8 @@ enum rlk_failure rlk_conn_call_script(struct rlk_conn *conn,
 }
 
 enum rlk_failure rlk_conn_call_pair(struct rlk_conn *conn, const struct rlk_request *req,
-                                    bool with_text, const struct rlk_wait_command *second,
+                                    bool with_text,
+                                    const struct rlk_confirm_command *second,
                                     int64_t deadline, struct rlk_reply *ret_replies[2],
                                     int64_t *ret_sent)
 {

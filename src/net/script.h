@@ -4,9 +4,9 @@
 #ifndef RLK_SCRIPT_H
 #define RLK_SCRIPT_H
 
+#include "net/confirm.h"
 #include "net/conn.h"
 #include "net/request.h"
-#include "net/wait.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -101,7 +101,7 @@ void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req,
 /* The same, with a WAIT behind the script. An answer that gives a hold is DONE only if
  * `wait` is satisfied (P12); else UNKNOWN. */
 void rlk_script_call_confirmed(struct rlk_conn *conn, const struct rlk_request *req,
-                               const struct rlk_wait *wait, int64_t deadline,
+                               const struct rlk_confirm *wait, int64_t deadline,
                                struct rlk_answer *ret_answer);
 
 /* As rlk_script_call, for a reply of another shape (inspect). When DONE the caller

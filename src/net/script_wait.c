@@ -27,15 +27,15 @@ static int64_t wait_time(int64_t left, int64_t most)
 /* Sends the script and the first WAIT. When the answer is DONE, its reply is replies[0].
  * In any case replies[1] is the caller's, unless it is NULL. */
 static void call(struct rlk_conn *conn, const struct rlk_request *req, bool with_text,
-                 const struct rlk_wait *wait, int64_t deadline, struct rlk_answer *answer,
-                 struct rlk_reply *replies[2])
+                 const struct rlk_confirm *wait, int64_t deadline,
+                 struct rlk_answer *answer, struct rlk_reply *replies[2])
 {
-    struct rlk_wait_command command;
+    struct rlk_confirm_command command;
     int64_t sent = 0;
 
     RLK_PROBE1(request, rlk_scripts[req->script].name);
-    rlk_wait_write(&command, wait,
-                   wait_time(deadline - rlk_clock_boot(), FIRST_MS * RLK_NS_PER_MS));
+    rlk_confirm_write(&command, wait,
+                      wait_time(deadline - rlk_clock_boot(), FIRST_MS * RLK_NS_PER_MS));
     replies[0] = replies[1] = NULL;
     enum rlk_failure failure =
         rlk_conn_call_pair(conn, req, with_text, &command, deadline, replies, &sent);
@@ -55,14 +55,14 @@ static bool gives_hold(const struct rlk_answer *answer)
 }
 
 /* Another WAIT for the same write. False: there is no reply; the answer says why. */
-static bool wait_again(struct rlk_conn *conn, const struct rlk_wait *wait,
+static bool wait_again(struct rlk_conn *conn, const struct rlk_confirm *wait,
                        int64_t deadline, struct rlk_reply **ret_reply,
                        struct rlk_answer *answer)
 {
-    struct rlk_wait_command command;
+    struct rlk_confirm_command command;
     int64_t sent, left = deadline - rlk_clock_boot();
 
-    rlk_wait_write(&command, wait, wait_time(left, left));
+    rlk_confirm_write(&command, wait, wait_time(left, left));
     enum rlk_failure failure = rlk_conn_call(conn, command.argc, command.argv,
                                              command.len, deadline, ret_reply, &sent);
     if (failure == RLK_FAIL_NONE)
@@ -75,23 +75,23 @@ static bool wait_again(struct rlk_conn *conn, const struct rlk_wait *wait,
 
 /* The server has the hold, but may lose it. An error of WAIT itself counts as that of the
  * request. */
-static void doubt(struct rlk_conn *conn, enum rlk_wait_result result, int code,
+static void doubt(struct rlk_conn *conn, enum rlk_confirm_result result, int code,
                   const char *text, struct rlk_answer *answer)
 {
-    bool refused = result == RLK_WAIT_ERROR && code != ENOTCONN;
+    bool refused = result == RLK_CONFIRM_ERROR && code != ENOTCONN;
 
     answer->outcome = refused ? RLK_REFUSED : RLK_UNKNOWN;
     answer->code = code;
-    answer->unconfirmed = result == RLK_WAIT_FEW;
+    answer->unconfirmed = result == RLK_CONFIRM_FEW;
     rlk_error_set(code, "%s", text);
-    if (result == RLK_WAIT_ERROR && !refused) /* it is a replica, or became one */
+    if (result == RLK_CONFIRM_ERROR && !refused) /* it is a replica, or became one */
         rlk_conn_leave(conn, text);
 }
 
 /* Waits until enough replicas have confirmed. `reply` is that to the first WAIT. No
  * longer than half of the lease: a repeated request then raises it again. */
-static void confirm(struct rlk_conn *conn, const struct rlk_wait *wait, int64_t deadline,
-                    struct rlk_reply *reply, struct rlk_answer *answer)
+static void confirm(struct rlk_conn *conn, const struct rlk_confirm *wait,
+                    int64_t deadline, struct rlk_reply *reply, struct rlk_answer *answer)
 {
     int64_t half = answer->sent + answer->fate.remaining_ms * (RLK_NS_PER_MS / 2);
     int64_t until = half < deadline ? half : deadline;
@@ -100,12 +100,12 @@ static void confirm(struct rlk_conn *conn, const struct rlk_wait *wait, int64_t 
 
     /* rule: P12 */
     for (;;) {
-        enum rlk_wait_result result =
-            rlk_wait_read(wait, reply, text, sizeof(text), &code);
+        enum rlk_confirm_result result =
+            rlk_confirm_read(wait, reply, text, sizeof(text), &code);
         rlk_reply_free(reply);
-        if (result == RLK_WAIT_ENOUGH)
+        if (result == RLK_CONFIRM_ENOUGH)
             return;
-        if (result == RLK_WAIT_ERROR ||
+        if (result == RLK_CONFIRM_ERROR ||
             until - rlk_clock_boot() < LEAST_MS * RLK_NS_PER_MS) {
             doubt(conn, result, code, text, answer);
             return;
@@ -116,7 +116,7 @@ static void confirm(struct rlk_conn *conn, const struct rlk_wait *wait, int64_t 
 }
 
 void rlk_script_call_confirmed(struct rlk_conn *conn, const struct rlk_request *req,
-                               const struct rlk_wait *wait, int64_t deadline,
+                               const struct rlk_confirm *wait, int64_t deadline,
                                struct rlk_answer *ret_answer)
 {
     struct rlk_reply *replies[2];

@@ -163,7 +163,7 @@ static const struct {
     [PARAMETER_HANDOFFCOUNT] = { "handoffcount", 0, RLK_HANDOFF_MAX_COUNT },
     [PARAMETER_RETAIN] = { "retain", 0, RLK_RETAIN_MAX_MS },
     [PARAMETER_GUARD] = { "guard", 0, 1 },
-    [PARAMETER_REPLICAS] = { "replicas", 0, RLK_WAIT_REPLICAS_MAX },
+    [PARAMETER_REPLICAS] = { "replicas", 0, RLK_CONFIRM_REPLICAS_MAX },
     [PARAMETER_WAITAOF] = { "waitaof", 0, 1 },
     [PARAMETER_MAXSKEW] = { "maxskew", 0, RLK_SKEW_MAX_MS },
     [PARAMETER_CAFILE] = { "cafile", 0, 0 },

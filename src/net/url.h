@@ -4,8 +4,8 @@
 #ifndef RLK_URL_H
 #define RLK_URL_H
 
+#include "net/confirm.h"
 #include "net/tls.h"
-#include "net/wait.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ struct rlk_config {
     long handoff_ms, handoff_count; /* 0: off */
     long retain_ms;
     int guard; /* RLOCK_GUARD_* */
-    struct rlk_wait wait;
+    struct rlk_confirm wait;
     long max_skew_ms; /* how far the clocks of servers may be apart */
 };
 

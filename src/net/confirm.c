@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See wait.h. No state. Thread: any. */
-#include "net/wait.h"
+/* See confirm.h. No state. Thread: any. */
+#include "net/confirm.h"
 
 #include "base/clock.h"
 #include "net/conn.h"
@@ -11,15 +11,15 @@
 #include <stdio.h>
 #include <string.h>
 
-static void add(struct rlk_wait_command *command, const char *word)
+static void add(struct rlk_confirm_command *command, const char *word)
 {
     command->argv[command->argc] = word;
     command->len[command->argc++] = strlen(word);
 }
 
 /* rule: P11 */
-void rlk_wait_write(struct rlk_wait_command *command, const struct rlk_wait *wait,
-                    int64_t ns)
+void rlk_confirm_write(struct rlk_confirm_command *command,
+                       const struct rlk_confirm *wait, int64_t ns)
 {
     int64_t ms = ns / RLK_NS_PER_MS;
 
@@ -37,7 +37,7 @@ void rlk_wait_write(struct rlk_wait_command *command, const struct rlk_wait *wai
 
 /* How many replicas confirmed, and for WAITAOF whether the server's own disk did. False:
  * the reply has another form. */
-static bool read_counts(const struct rlk_wait *wait, const struct rlk_reply *reply,
+static bool read_counts(const struct rlk_confirm *wait, const struct rlk_reply *reply,
                         int64_t *ret_own, int64_t *ret_replicas)
 {
     *ret_own = 1;
@@ -58,9 +58,9 @@ static bool is_replica(const char *said, size_t len)
 }
 
 /* rule: P12 */
-enum rlk_wait_result rlk_wait_read(const struct rlk_wait *wait,
-                                   const struct rlk_reply *reply, char *text,
-                                   size_t text_size, int *ret_code)
+enum rlk_confirm_result rlk_confirm_read(const struct rlk_confirm *wait,
+                                         const struct rlk_reply *reply, char *text,
+                                         size_t text_size, int *ret_code)
 {
     const char *command = wait->aof ? "WAITAOF" : "WAIT";
     int64_t own = 0, replicas = 0;
@@ -72,20 +72,20 @@ enum rlk_wait_result rlk_wait_read(const struct rlk_wait *wait,
         if (is_replica(said, len))
             *ret_code = ENOTCONN;
         rlk_server_error_describe(text, text_size, command, NULL, NULL, 0, said, len);
-        return RLK_WAIT_ERROR;
+        return RLK_CONFIRM_ERROR;
     }
     if (!read_counts(wait, reply, &own, &replicas)) {
         *ret_code = EPROTO;
         snprintf(text, text_size, "unexpected reply to %s", command);
-        return RLK_WAIT_ERROR;
+        return RLK_CONFIRM_ERROR;
     }
     if (own >= 1 && replicas >= wait->replicas)
-        return RLK_WAIT_ENOUGH;
+        return RLK_CONFIRM_ENOUGH;
     *ret_code = ENOTCONN;
     if (own < 1)
         snprintf(text, text_size, "the server did not write to its disk in time");
     else
         snprintf(text, text_size, "%lld of %ld replicas confirmed%s in time",
                  (long long)replicas, wait->replicas, wait->aof ? " on disk" : "");
-    return RLK_WAIT_FEW;
+    return RLK_CONFIRM_FEW;
 }
