@@ -14,7 +14,7 @@
  * 6.0.0 to 6.2.5, which refuse SET but not EVAL. */
 #define BOUND_SCRIPTS 60214
 
-enum { REPLICAS_MAX = 16, ADDRESS_SIZE = 128, REPLY_MAX = 1 << 16, SKEW_NOISE_MS = 5 };
+enum { REPLICAS_MAX = 16, ADDRESS_SIZE = 128, REPLY_MAX = 1 << 16, SKEW_NOISE_MS = 50 };
 
 /* rule: P15 */
 /* For a client with replicas=N. `count` are connected; `min`: min-replicas-to-write. */
