@@ -29,8 +29,8 @@ bool rlk_renewer_wants_wait(const struct rlock_client *client);
  * until they have, and belongs to this module. */
 bool rlk_renewer_keep(struct rlock_client *client, struct rlk_op *op,
                       struct rlk_reply *reply);
-/* How long a WAIT may last on a new connection, ns. */
-int64_t rlk_renewer_longest_wait(const struct rlock_client *client);
+/* The connection is new: no lease is known but the client's. */
+void rlk_renewer_begin_waits(struct rlock_client *client);
 
 /* Ends a request: `reply` NULL means that none will come. */
 void rlk_renewer_done(struct rlock_client *client, struct rlk_op *op,

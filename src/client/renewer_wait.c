@@ -22,11 +22,6 @@ enum {
     WAIT_MIN_MS = 10  /* but for this long at least */
 };
 
-int64_t rlk_renewer_longest_wait(const struct rlock_client *client)
-{
-    return client->config.presence_ms * RLK_NS_PER_MS / PRESENCE_PARTS;
-}
-
 void rlk_renewer_note_lease(struct rlock_client *client, long lease_ms)
 {
     struct rlk_watch *watch = &client->watch;
@@ -36,6 +31,12 @@ void rlk_renewer_note_lease(struct rlock_client *client, long lease_ms)
         watch->wait_ns = most;
     if (watch->wait_ns < WAIT_MIN_MS * RLK_NS_PER_MS)
         watch->wait_ns = WAIT_MIN_MS * RLK_NS_PER_MS;
+}
+
+void rlk_renewer_begin_waits(struct rlock_client *client)
+{
+    client->watch.wait_ns = client->config.presence_ms * RLK_NS_PER_MS / PRESENCE_PARTS;
+    rlk_renewer_note_lease(client, client->config.lease_ms);
 }
 
 static bool is_renewal(const struct rlk_op *op)
@@ -95,11 +96,12 @@ bool rlk_renewer_keep(struct rlock_client *client, struct rlk_op *op,
 }
 
 /* Ends the renewals that the WAIT stood behind: all with `enough`; else those whose time
- * has passed, or all with `over`. */
-static void end_renewals(struct rlock_client *client, bool enough, bool over)
+ * has passed, or all with `over`. Whether one has failed. */
+static bool end_renewals(struct rlock_client *client, bool enough, bool over)
 {
     struct rlk_list *list = &client->watch.unproven, *next;
     int64_t now = rlk_clock_boot();
+    bool failed = false;
 
     for (struct rlk_list *l = list->next; l != list; l = next) {
         struct rlk_op *op = RLK_CONTAINER_OF(l, struct rlk_op, link);
@@ -107,9 +109,10 @@ static void end_renewals(struct rlock_client *client, bool enough, bool over)
         if (!enough && !over && now < op->deadline)
             continue;
         op->proven = enough;
-        op->few_replicas = !enough;
+        op->few_replicas = failed = !enough;
         rlk_renewer_done(client, op, enough ? op->kept : NULL);
     }
+    return failed;
 }
 
 /* rule: P12, P14 */
@@ -128,8 +131,11 @@ void rlk_renewer_waited(struct rlock_client *client, const struct rlk_reply *rep
         rlk_confirm_read(&client->config.wait, reply, text, sizeof(text), &code);
     if (result == RLK_CONFIRM_ERROR && code == ENOTCONN)
         rlk_conn_leave(watch->conn, text);
-    end_renewals(client, result == RLK_CONFIRM_ENOUGH, result == RLK_CONFIRM_ERROR);
-    if (result != RLK_CONFIRM_ENOUGH && rlk_log_now(&watch->pace, now, 1, more))
+    /* a server that does not wait would be asked again and again */
+    bool over =
+        result == RLK_CONFIRM_ERROR || now - watch->wait.sent < watch->wait_ns / 2;
+    if (end_renewals(client, result == RLK_CONFIRM_ENOUGH, over) &&
+        rlk_log_now(&watch->pace, now, 1, more))
         rlk_log(RLK_LOG_WARNING, "rlock: renewals at %s are not confirmed: %s%s",
                 client->config.target.label, text, more);
 }

@@ -181,7 +181,7 @@ static void open_conn(struct rlock_client *client, int64_t now)
         watch->retry_at = now + watch->backoff_ms * RLK_NS_PER_MS;
         return;
     }
-    watch->wait_ns = rlk_renewer_longest_wait(client);
+    rlk_renewer_begin_waits(client);
     watch->opening = true; /* it may already be ready, or dead */
 }
 

@@ -12,30 +12,41 @@
 
 enum {
     FIRST_MS = 200, /* the first WAIT lasts this long at most: not all answers need it */
-    LEAST_MS = 5,   /* with less time left, no other WAIT is sent */
+    LEAST_MS = 20,  /* with less time left, no other WAIT is sent */
     PART = 4        /* this part of the time (1/4) is for the way there and back */
 };
 
-/* How long the server may wait when `left` ns are left for its reply. */
-static int64_t wait_time(int64_t left, int64_t most)
-{
-    int64_t ns = left - left / PART;
+/* When a WAIT was sent, and for how long the server was to wait; ns. */
+struct sent_wait {
+    int64_t sent, ns;
+};
 
-    return ns < most ? ns : most;
+/* Writes a WAIT of `most` ns at most that ends in time before `until`. */
+static struct sent_wait write_wait(struct rlk_confirm_command *command,
+                                   const struct rlk_confirm *wait, int64_t until,
+                                   int64_t most)
+{
+    int64_t now = rlk_clock_boot(), left = until - now;
+    struct sent_wait w = { now, left - left / PART };
+
+    if (w.ns > most)
+        w.ns = most;
+    rlk_confirm_write(command, wait, w.ns);
+    return w;
 }
 
 /* Sends the script and the first WAIT. When the answer is DONE, its reply is replies[0].
  * In any case replies[1] is the caller's, unless it is NULL. */
-static void call(struct rlk_conn *conn, const struct rlk_request *req, bool with_text,
-                 const struct rlk_confirm *wait, int64_t deadline,
-                 struct rlk_answer *answer, struct rlk_reply *replies[2])
+static struct sent_wait call(struct rlk_conn *conn, const struct rlk_request *req,
+                             bool with_text, const struct rlk_confirm *wait,
+                             int64_t deadline, struct rlk_answer *answer,
+                             struct rlk_reply *replies[2])
 {
     struct rlk_confirm_command command;
     int64_t sent = 0;
 
     RLK_PROBE1(request, rlk_scripts[req->script].name);
-    rlk_confirm_write(&command, wait,
-                      wait_time(deadline - rlk_clock_boot(), FIRST_MS * RLK_NS_PER_MS));
+    struct sent_wait w = write_wait(&command, wait, deadline, FIRST_MS * RLK_NS_PER_MS);
     replies[0] = replies[1] = NULL;
     enum rlk_failure failure =
         rlk_conn_call_pair(conn, req, with_text, &command, deadline, replies, &sent);
@@ -43,6 +54,7 @@ static void call(struct rlk_conn *conn, const struct rlk_request *req, bool with
     rlk_script_sort_reply(conn, req, with_text ? "EVAL" : "EVALSHA", failure, replies[0],
                           answer);
     answer->loaded = with_text;
+    return w;
 }
 
 /* Whether the answer gives the caller a hold. */
@@ -52,25 +64,6 @@ static bool gives_hold(const struct rlk_answer *answer)
 
     return answer->outcome == RLK_DONE &&
            (what == RLK_HELD || what == RLK_SHARED || what == RLK_YOURS);
-}
-
-/* Another WAIT for the same write. False: there is no reply; the answer says why. */
-static bool wait_again(struct rlk_conn *conn, const struct rlk_confirm *wait,
-                       int64_t deadline, struct rlk_reply **ret_reply,
-                       struct rlk_answer *answer)
-{
-    struct rlk_confirm_command command;
-    int64_t sent, left = deadline - rlk_clock_boot();
-
-    rlk_confirm_write(&command, wait, wait_time(left, left));
-    enum rlk_failure failure = rlk_conn_call(conn, command.argc, command.argv,
-                                             command.len, deadline, ret_reply, &sent);
-    if (failure == RLK_FAIL_NONE)
-        return true;
-    /* nothing is known of the replicas, but the script has run */
-    rlk_script_sort_reply(conn, NULL, command.argv[0], failure, NULL, answer);
-    answer->outcome = RLK_UNKNOWN;
-    return false;
 }
 
 /* The server has the hold, but may lose it. An error of WAIT itself counts as that of the
@@ -88,31 +81,41 @@ static void doubt(struct rlk_conn *conn, enum rlk_confirm_result result, int cod
         rlk_conn_leave(conn, text);
 }
 
-/* Waits until enough replicas have confirmed. `reply` is that to the first WAIT. No
- * longer than half of the lease: a repeated request then raises it again. */
+/* Whether another WAIT is worth while: there is time for it, and the server has waited
+ * when it was asked to. */
+static bool may_wait(struct sent_wait last, int64_t until)
+{
+    int64_t now = rlk_clock_boot();
+
+    return until - now >= LEAST_MS * RLK_NS_PER_MS && now - last.sent >= last.ns / 2;
+}
+
+/* Waits until enough replicas have confirmed. `w`: the first WAIT; `reply`: that to it.
+ * No longer than half of the lease: a repeated request then raises it again. */
 static void confirm(struct rlk_conn *conn, const struct rlk_confirm *wait,
-                    int64_t deadline, struct rlk_reply *reply, struct rlk_answer *answer)
+                    struct sent_wait w, int64_t deadline, struct rlk_reply *reply,
+                    struct rlk_answer *answer)
 {
     int64_t half = answer->sent + answer->fate.remaining_ms * (RLK_NS_PER_MS / 2);
     int64_t until = half < deadline ? half : deadline;
+    enum rlk_confirm_result result;
+    struct rlk_confirm_command again;
     char text[RLK_SERVER_ERROR_SIZE];
+    int64_t sent;
     int code = 0;
 
     /* rule: P12 */
-    for (;;) {
-        enum rlk_confirm_result result =
-            rlk_confirm_read(wait, reply, text, sizeof(text), &code);
+    do {
+        result = rlk_confirm_read(wait, reply, text, sizeof(text), &code);
         rlk_reply_free(reply);
         if (result == RLK_CONFIRM_ENOUGH)
             return;
-        if (result == RLK_CONFIRM_ERROR ||
-            until - rlk_clock_boot() < LEAST_MS * RLK_NS_PER_MS) {
-            doubt(conn, result, code, text, answer);
-            return;
-        }
-        if (!wait_again(conn, wait, until, &reply, answer))
-            return;
-    }
+        if (result == RLK_CONFIRM_ERROR || !may_wait(w, until))
+            break;
+        w = write_wait(&again, wait, until, until);
+    } while (rlk_conn_call(conn, again.argc, again.argv, again.len, deadline, &reply,
+                           &sent) == RLK_FAIL_NONE);
+    doubt(conn, result, code, text, answer);
 }
 
 void rlk_script_call_confirmed(struct rlk_conn *conn, const struct rlk_request *req,
@@ -122,17 +125,20 @@ void rlk_script_call_confirmed(struct rlk_conn *conn, const struct rlk_request *
     struct rlk_reply *replies[2];
 
     /* rule: P11 */
-    call(conn, req, false, wait, deadline, ret_answer, replies);
+    struct sent_wait w = call(conn, req, false, wait, deadline, ret_answer, replies);
     if (ret_answer->outcome == RLK_NOSCRIPT) {
         rlk_reply_free(replies[1]);
-        call(conn, req, true, wait, deadline, ret_answer, replies);
-        if (ret_answer->outcome == RLK_NOSCRIPT)
+        w = call(conn, req, true, wait, deadline, ret_answer, replies);
+        if (ret_answer->outcome == RLK_NOSCRIPT) {
             ret_answer->outcome = RLK_REFUSED;
+            rlk_error_set(ret_answer->code,
+                          "the server does not know a script that it just ran");
+        }
     }
     if (ret_answer->outcome == RLK_DONE)
         rlk_script_take(conn, req, replies[0], ret_answer);
     if (gives_hold(ret_answer))
-        confirm(conn, wait, deadline, replies[1], ret_answer);
+        confirm(conn, wait, w, deadline, replies[1], ret_answer);
     else
         rlk_reply_free(replies[1]);
 }

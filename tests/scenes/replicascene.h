@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fixture with replicas: a master, which is the fixture's server, and two replicas of
- * it. A replica that is cut off is told to follow nobody: what the master writes from
+ * it. A replica that is cut off follows no server any more: what the master writes from
  * then on never reaches it, not even from a socket's buffer. A replica that stands still
  * gets all of it later. For a program of one file. Thread: a test's main thread.
  */
