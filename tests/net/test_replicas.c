@@ -99,6 +99,28 @@ START_TEST(try_that_too_few_replicas_confirm_is_ENOTCONN)
 END_TEST
 
 /* rule: P12 */
+START_TEST(lock_that_fails_in_outages_fails_when_too_few_replicas_confirm)
+{
+    char parameters[64];
+    rlock_mutexattr_t attr;
+    rlock_mutex_t m;
+
+    snprintf(parameters, sizeof(parameters), "?replicas=2&commandtimeout=%ld",
+             test_ms(SHORT_MS));
+    other = open_with(parameters);
+    OK(rlock_mutexattr_init(&attr));
+    OK(rlock_mutexattr_setclient(&attr, other));
+    OK(rlock_mutexattr_setoutage(&attr, RLOCK_OUTAGE_FAIL));
+    OK(rlock_mutex_init(&m, &attr, "n"));
+    test_server_pause(&replicas[0]);
+    EXPECT(rlock_mutex_lock(&m), ENOTCONN);
+    says("1 of 2 replicas");
+    ck_assert(wait_key("n", false, REPLICAS_SOON_MS));
+    test_server_resume(&replicas[0]);
+}
+END_TEST
+
+/* rule: P12 */
 START_TEST(lock_waits_for_a_replica_that_comes_back)
 {
     struct actor actor;
@@ -230,6 +252,39 @@ START_TEST(grant_that_too_few_replicas_confirm_is_ENOTCONN_and_is_given_back)
     test_server_resume(&replicas[0]);
     OK(rlock_mutex_lock(&held));
     OK(rlock_mutex_unlock(&held));
+}
+END_TEST
+
+static int lock_patiently(void *m)
+{
+    return lock_for(m, test_ms(4 * SHORT_MS));
+}
+
+/* rule: P13 */
+START_TEST(grant_that_a_poll_finds_is_proven_too)
+{
+    struct test_proxy *p = test_proxy_start(&server);
+    char parameters[64];
+    struct task task;
+
+    snprintf(parameters, sizeof(parameters), "?replicas=2&presence=%ld", test_ms(600));
+    other = open_at(test_proxy_url(p), parameters);
+    rlock_mutex_t held = mutex_of(client, "n"), wanted = mutex_of(other, "n");
+    int rule =
+        TEST_RULE(p, .on = TEST_ON_MESSAGE, .action = TEST_DROP, .contains = "1 grant ");
+    OK(rlock_mutex_lock(&held));
+    task_start(&task, lock_patiently, &wanted);
+    ck_assert(wait_size("rlock:{n}:queue", 1));
+    test_server_pause(&replicas[0]);
+    OK(rlock_mutex_unlock(&held));
+    ck_assert(task_ends(&task, REPLICAS_SOON_MS));
+    ck_assert_int_eq(task_join(&task), ENOTCONN);
+    ck_assert_uint_eq(test_proxy_hits(p, rule), 1);
+    ck_assert(wait_key("n", false, REPLICAS_SOON_MS));
+    test_server_resume(&replicas[0]);
+    close_client(other);
+    other = NULL;
+    test_proxy_stop(p);
 }
 END_TEST
 
@@ -401,12 +456,14 @@ int main(void)
              client_without_replicas_never_waits, unlock_waits_for_no_replica,
              too_few_replicas_are_ENOTCONN_at_the_deadline_and_leave_no_lock,
              try_that_too_few_replicas_confirm_is_ENOTCONN,
+             lock_that_fails_in_outages_fails_when_too_few_replicas_confirm,
              lock_waits_for_a_replica_that_comes_back,
              acquire_whose_reply_is_lost_is_confirmed_by_its_repetition,
              user_who_may_not_wait_gets_EACCES, readers_and_writers_are_confirmed);
     TCase *grants = replicas_tcase(suite, "grants");
     TEST_ADD(grants, grant_is_proven_before_the_waiter_enters,
              grant_that_too_few_replicas_confirm_is_ENOTCONN_and_is_given_back,
+             grant_that_a_poll_finds_is_proven_too,
              grant_is_proven_when_the_replica_comes_back,
              readers_that_wait_together_enter_with_one_proof,
              hand_off_and_retention_wait_for_no_replica);
