@@ -59,8 +59,10 @@ bool rlk_renewer_wants_wait(const struct rlock_client *client)
 {
     const struct rlk_watch *watch = &client->watch;
 
+    /* also with as many requests in flight as there may be: replies wait for it */
     return rlk_confirm_is_on(&client->config.wait) && watch->wait.kind != RLK_OP_WAIT &&
-           rlk_renewer_ready(watch) && is_wanted(watch);
+           watch->conn && rlk_conn_state(watch->conn) == RLK_CONN_READY &&
+           is_wanted(watch);
 }
 
 /* rule: P14 */
