@@ -8,7 +8,8 @@
  * letters S1-S5 and L1-L7 name the guarantees of doc/design/guarantees.md.
  *
  * Every function that sends a request to the server may also return:
- *   ENOTCONN  no server could be reached before the deadline
+ *   ENOTCONN  no server could be reached before the deadline; with replicas=: or too few
+ *             replicas confirmed the lock, which was given back
  *   EACCES    the server refused the credentials or an ACL rule; with TLS also: the
  *             client or the server did not accept the other's certificate
  *   EPROTO    the reply was unexpected, or a key of this name holds foreign data
@@ -393,8 +394,9 @@ typedef struct rlock_stats {
  *       TLS (valkey:// and valkeys:// mean the same), or
  *       unix:///path/to/socket[?parameters]; parameters: db, lease, presence,
  *       commandtimeout, connecttimeout (ms), mutextype=recursive|errorcheck|normal,
- *       handoffms, handoffcount, retain (ms), guard=0|1; with TLS: cafile, cadir,
- *       certfile, keyfile, tlsname, verify=full|ca (rlock_clientattr_setcafile).
+ *       handoffms, handoffcount, retain (ms), guard=0|1, replicas, waitaof=0|1,
+ *       maxskew (ms); with TLS: cafile, cadir, certfile, keyfile, tlsname,
+ *       verify=full|ca (rlock_clientattr_setcafile).
  *       NULL or empty: $RLOCK_URL; if that is unset or empty, the URL in the system's
  *       file /etc/rlock.conf (below configure's sysconfdir; RLOCK_CONF names another
  *       file, see rlock.conf(5)); without such a file, redis://127.0.0.1:6379. The URL
@@ -407,9 +409,12 @@ typedef struct rlock_stats {
  *            file, or the password file that it names, is wrong or unreadable (such a
  *            file is never passed over). The message names the file and its line; or
  *            a file for TLS cannot be read or used: the message names its path
- *   ENOTSUP  rediss://, and the library was built without TLS
+ *   ENOTSUP  rediss://, and the library was built without TLS; waitaof=1, and the server
+ *            can be reached and has no WAITAOF, or no append-only file
+ *   EACCES   waitaof=1, and the server refuses WAITAOF or the credentials
  *   ENOMEM, EAGAIN (see the top of this file), EMFILE, ENFILE
- * On failure *ret_client is untouched. Blocks: no network; reads those files.
+ * On failure *ret_client is untouched. Blocks: no network, except that with waitaof=1 it
+ * asks the server, for the command timeout at most; reads those files.
  * Since: 0.1
  */
 int rlock_client_open(rlock_client_t **ret_client, const char *url,
