@@ -94,7 +94,7 @@ START_TEST(acquire_that_finds_its_own_hold_has_the_whole_lease_then)
 END_TEST
 
 /* rule: P11 */
-START_TEST(acquire_of_another_client_writes_nothing_of_it)
+START_TEST(acquire_that_is_not_asked_to_writes_nothing)
 {
     char type = types[_i];
     bool exclusive = type == 'm' || type == 'f';
@@ -149,7 +149,7 @@ int main(void)
                         TYPES);
     tcase_add_loop_test(tc, acquire_that_finds_its_own_hold_has_the_whole_lease_then, 0,
                         TYPES);
-    tcase_add_loop_test(tc, acquire_of_another_client_writes_nothing_of_it, 0, TYPES);
+    tcase_add_loop_test(tc, acquire_that_is_not_asked_to_writes_nothing, 0, TYPES);
     tcase_add_loop_test(tc, renewal_that_raises_nothing_writes_when_asked_to, 0, TYPES);
     tcase_add_loop_test(tc, renewal_of_a_hold_that_is_gone_writes_nothing, 0, TYPES);
     return test_run_suite(suite);
