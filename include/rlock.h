@@ -525,7 +525,7 @@ int rlock_clientattr_getreplicas(const rlock_clientattr_t *attr, int *ret_replic
 int rlock_clientattr_setwaitaof(rlock_clientattr_t *attr, int waitaof);
 int rlock_clientattr_getwaitaof(const rlock_clientattr_t *attr, int *ret_waitaof);
 /* how far the clocks of the server and of its replicas may be apart, ms, 0 to 10,000: 0.
- * A hold counts as lost so much earlier. Less than a third of lease and presence */
+ * A hold counts as lost so much earlier. Less than a sixth of lease and presence */
 int rlock_clientattr_setmaxskew(rlock_clientattr_t *attr, long maxskew_ms);
 int rlock_clientattr_getmaxskew(const rlock_clientattr_t *attr, long *ret_maxskew_ms);
 /* Copies user (NULL or "": the server's default user) and password (NULL: none).

@@ -17,7 +17,7 @@
 
 enum {
     DRAIN_LOOK_MS = 50,
-    SKEW_PARTS = 3 /* of a lease: maxskew is less than one of them */
+    SKEW_PARTS = 6 /* of a lease: maxskew is less than one of them */
 };
 
 /* ---- memory */
@@ -141,7 +141,7 @@ static int check_skew(const struct rlk_config *config)
     if (config->max_skew_ms == 0 || config->max_skew_ms * SKEW_PARTS < least)
         return 0;
     return rlk_error_set(EINVAL,
-                         "maxskew (%ld ms) is not less than a third of lease (%ld ms) "
+                         "maxskew (%ld ms) is not less than a sixth of lease (%ld ms) "
                          "and presence (%ld ms)",
                          config->max_skew_ms, config->lease_ms, config->presence_ms);
 }

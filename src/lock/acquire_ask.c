@@ -18,7 +18,7 @@
 
 enum {
     CANCEL_MS = 100, /* how long a cancel may last beyond the caller's deadline */
-    LEASE_PARTS = 3  /* a lease is at least so many times as long as maxskew */
+    LEASE_PARTS = 6  /* a lease is at least so many times as long as maxskew */
 };
 
 struct rlk_hold *rlk_acquire_new_hold(const struct rlk_acquire_op *op, bool tell)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <syslog.h>
 
-enum { LEASE_MS = 900, MANY = 60 };
+enum { LEASE_MS = 900, MANY = 60, SKEW_MS = 400 };
 
 /* Opens `other` with a short lease and these parameters. */
 static void open_short(const char *parameters)
@@ -313,12 +313,12 @@ START_TEST(maxskew_is_taken_off_D)
 {
     char parameters[64];
 
-    snprintf(parameters, sizeof(parameters), "?lease=20000&maxskew=%d", 900);
+    snprintf(parameters, sizeof(parameters), "?lease=20000&maxskew=%d", SKEW_MS);
     other = open_with(parameters);
     rlock_mutex_t m = mutex_of(other, "n");
     OK(rlock_mutex_lock(&m));
-    ck_assert_int_le(remaining_of(&m), 20000 * 99 / 100 - 2 - 900);
-    ck_assert_int_gt(remaining_of(&m), 20000 * 99 / 100 - 2 - 900 - test_ms(3000));
+    ck_assert_int_le(remaining_of(&m), 20000 * 99 / 100 - 2 - SKEW_MS);
+    ck_assert_int_gt(remaining_of(&m), 20000 * 99 / 100 - 2 - SKEW_MS - test_ms(3000));
     OK(rlock_mutex_unlock(&m));
 }
 END_TEST
@@ -329,14 +329,14 @@ START_TEST(lease_that_is_too_short_for_maxskew_is_EINVAL)
     rlock_client_t *c = NULL;
     char url[TEST_URL_MAX + 64];
 
-    snprintf(url, sizeof(url), "%s?lease=3000&presence=3000&maxskew=1000", server.url);
+    snprintf(url, sizeof(url), "%s?lease=3000&presence=3000&maxskew=500", server.url);
     EXPECT(rlock_client_open(&c, url, NULL), EINVAL);
     says("maxskew");
-    other = open_with("?maxskew=900");
+    other = open_with("?maxskew=400");
     rlock_mutex_t m = mutex_of(other, "n");
-    EXPECT(rlock_mutex_lock_lease(&m, 800), EINVAL);
+    EXPECT(rlock_mutex_lock_lease(&m, 350), EINVAL);
     says("maxskew");
-    EXPECT(rlock_mutex_trylock_lease(&m, 800), EINVAL);
+    EXPECT(rlock_mutex_trylock_lease(&m, 350), EINVAL);
     OK(rlock_mutex_lock_lease(&m, 20000));
     OK(rlock_mutex_unlock(&m));
 }
