@@ -7,7 +7,8 @@
  *
  * Replies come in the order of the requests. When the connection breaks, or nothing
  * arrives on it while a request is late, all requests in flight have failed with outcome
- * unknown; the timer of each repeats it on a new connection.
+ * unknown; the timer of each repeats it on a new connection. Where replicas have to
+ * confirm renewals, renewer_wait.c keeps the replies until they have.
  */
 #include "client/watchdog.h"
 
