@@ -215,7 +215,8 @@ END_TEST
 
 /* ---- WAIT
  *
- * A request that waits for replicas writes in any case, because of both behaviours (P11). */
+ * A request that waits for replicas writes in any case, because of both behaviours (P11).
+ */
 
 static struct test_server follower;
 
