@@ -242,6 +242,22 @@ START_TEST(error_that_the_program_left_is_not_shown)
 }
 END_TEST
 
+/* rule: P6 */
+START_TEST(end_is_no_error_though_the_program_left_one)
+{
+    size_t got = 0;
+
+    connect_both();
+    ck_assert_int_eq(rlk_tls_send(tls, fds[0], "a", 1), 1);
+    ck_assert_int_eq(SSL_accept(peer), 1);
+    ck_assert_int_eq(SSL_shutdown(peer), 0); /* sends close_notify */
+    ERR_raise(ERR_LIB_SSL, SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED);
+    ck_assert_int_eq(rlk_tls_receive(tls, fds[0], MSG_DONTWAIT, count, &got), -1);
+    ck_assert_int_eq(rlk_tls_failure(tls), RLK_TLS_FAILED);
+    ck_assert_ptr_nonnull(strstr(rlk_tls_text(tls), "closed the connection"));
+}
+END_TEST
+
 /* rule: P2 */
 START_TEST(name_is_sent_without_the_dot_at_its_end)
 {
@@ -277,7 +293,7 @@ static void fork_here(void)
     rlk_tls_hold();
     pid = fork();
     if (pid == 0) {
-        rlk_tls_forget(false);
+        ck_assert(rlk_tls_forget(false)); /* the parent's stores are whole */
         in_child = true;
     } else {
         int status = 1;
@@ -402,6 +418,7 @@ int main(void)
     tcase_add_test(tc, half_a_record_is_seen);
     tcase_add_test(tc, flood_in_the_handshake_does_not_keep_the_caller);
     tcase_add_test(tc, error_that_the_program_left_is_not_shown);
+    tcase_add_test(tc, end_is_no_error_though_the_program_left_one);
     tcase_add_test(tc, name_is_sent_without_the_dot_at_its_end);
     tcase_add_test(tc, fork_waits_for_threads_inside);
     tcase_add_loop_test(tc, handler_that_forks_does_not_wait_for_its_own_thread, 0, 3);
