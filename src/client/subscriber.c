@@ -29,10 +29,15 @@ enum { BACKOFF_FIRST_MS = 20, BACKOFF_MAX_MS = 1000 };
 
 static int64_t step(struct rlk_loop_member *member, int64_t now);
 static int fd(struct rlk_loop_member *member, short *ret_events);
+static int other_fd(struct rlk_loop_member *member);
 static void left(struct rlk_loop_member *member);
 
 static struct rlk_loop loop = {
-    .thread_name = "rlock-sub", .step = step, .fd = fd, .left = left
+    .thread_name = "rlock-sub",
+    .step = step,
+    .fd = fd,
+    .other_fd = other_fd,
+    .left = left,
 };
 static rlk_once_t once = RLK_ONCE_INIT;
 static int loop_rc;
@@ -59,6 +64,7 @@ int rlk_subscriber_join(struct rlock_client *client)
     sub->answer_due = sub->ping_at = RLK_NEVER;
     sub->watch_fd = -1;
     client->registry.leader_fd = -1;
+    rlk_monitor_start(client);
     int rc = rlk_loop_join(&loop, &sub->member);
     if (rc == 0)
         client->registry.subscriber = &loop.bell;
@@ -99,6 +105,11 @@ static int fd(struct rlk_loop_member *member, short *ret_events)
         return -1;
     *ret_events = rlk_conn_events(sub->conn);
     return rlk_conn_fd(sub->conn);
+}
+
+static int other_fd(struct rlk_loop_member *member)
+{
+    return rlk_client_is_over(client_of(member)) ? -1 : rlk_monitor_fd(client_of(member));
 }
 
 /* ---- the connection */
@@ -574,6 +585,7 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
         return RLK_NEVER;
     if (!rlk_events_news(client))
         return 0;
+    int64_t monitor_due = rlk_monitor_step(client, now);
     bool work_due =
         sub->mode == RLK_SUB_LENT && (now >= sub->due || is_elsewhere(client));
     if (rlk_leader_take_over(client, work_due)) {
@@ -584,7 +596,9 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
         if (sub->conn)
             rlk_leader_lend(client);
     }
-    return sub->mode == RLK_SUB_RECALLED ? RLK_NEVER : sub->due;
+    if (sub->mode == RLK_SUB_RECALLED || monitor_due < sub->due)
+        return monitor_due;
+    return sub->due;
 }
 
 /* Events from before the close are still reported, unless the client's own callback
@@ -597,6 +611,7 @@ static void left(struct rlk_loop_member *member)
     if (member->attached && !rlk_events_news(client))
         return;
     drop_conn(sub);
+    rlk_monitor_stop(client);
     sub->mode = RLK_SUB_OWN;
     rlk_leader_end(client);
 }

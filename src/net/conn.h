@@ -120,6 +120,9 @@ void rlk_conn_forget_time(struct rlk_conn *conn);
 /* The server is not a master. As rlk_conn_kill (NOT_SENT); also counts the move, once
  * for all connections opened before it, and not again for a while. */
 void rlk_conn_leave(struct rlk_conn *conn, const char *text);
+/* Counts a move for the connections that have seen this count. False: one was counted
+ * since, or a moment ago. */
+bool rlk_conn_count_move(struct rlk_moves *moves, unsigned seen);
 /* Whether a move was counted after moves_seen. */
 bool rlk_conn_moved(const struct rlk_conn *conn);
 
