@@ -161,7 +161,8 @@ bool rlk_tls_flush(struct rlk_tls *tls, int fd)
 }
 
 /* OpenSSL cannot continue this connection. What OpenSSL has written, most often an alert,
- * may still be sent. */
+ * may still be sent. With TLS 1.3 the server refuses a client's certificate only after
+ * the handshake. */
 static void break_off(struct rlk_tls *tls)
 {
     tls->broken = true;
@@ -169,6 +170,7 @@ static void break_off(struct rlk_tls *tls)
         rlk_tls_text_set(tls, RLK_TLS_NO_MEMORY, "out of memory");
     else
         rlk_tls_text_of_error(tls);
+    rlk_tls_store_doubt(tls->target->tls_store);
 }
 
 static void note_end(struct rlk_tls *tls)
@@ -392,11 +394,8 @@ enum rlk_tls_result rlk_tls_shake(struct rlk_tls *tls, int fd)
             return RLK_TLS_WAIT;
         result = got < 0 ? tls->failure : advance(tls);
     }
-    if (result != RLK_TLS_DONE) {
+    if (result != RLK_TLS_DONE)
         rlk_tls_flush(tls, fd); /* an alert */
-        if (result == RLK_TLS_REFUSED)
-            rlk_tls_store_doubt(tls->target->tls_store);
-    }
     return result;
 }
 

@@ -36,7 +36,7 @@ SSL *rlk_tls_store_make(struct rlk_tls_store *store);
  * present ones are in doubt. Locks: rlk_tls_gate is not entered; takes the store's mutex.
  * Blocks: files. */
 void rlk_tls_store_look(struct rlk_tls_store *store, bool may_read);
-/* A handshake was refused: the files in use may be outdated. */
+/* A connection was refused: the files in use may be outdated. */
 void rlk_tls_store_doubt(struct rlk_tls_store *store);
 /* Sets the lowest version of TLS, unless the system's openssl.cnf requires a later one.
  */

@@ -31,7 +31,7 @@ struct rlk_tls_store {
     struct rlk_tls_stamp stamps[RLK_TLS_STAMP_COUNT];
     SSL_SESSION *sessions[SESSIONS_MAX]; /* the newest is the last */
     int session_count;
-    bool in_doubt; /* a handshake was refused since the files were last looked at */
+    bool in_doubt; /* a connection was refused since the files were last looked at */
 
     struct rlk_tls_store *older; /* the next one of `left_behind` */
 };

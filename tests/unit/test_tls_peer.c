@@ -13,6 +13,7 @@
 #include <openssl/err.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -65,8 +66,7 @@ static void tear_down(void)
     free(target.tls.cafile);
 }
 
-/* Connects both sides. The client's last message of the handshake is not sent yet. */
-static void connect_both(void)
+static enum rlk_tls_result try_to_connect(bool may_read)
 {
     enum rlk_tls_result result;
 
@@ -74,9 +74,16 @@ static void connect_both(void)
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
     peer = SSL_new(ctx);
     SSL_set_fd(peer, fds[1]);
-    ck_assert_int_eq(rlk_tls_open(&tls, &target, true), 0);
+    ck_assert_int_eq(rlk_tls_open(&tls, &target, may_read), 0);
     while ((result = rlk_tls_shake(tls, fds[0])) == RLK_TLS_WAIT)
         SSL_accept(peer);
+    return result;
+}
+
+/* Connects both sides. The client's last message of the handshake is not sent yet. */
+static void connect_both(void)
+{
+    enum rlk_tls_result result = try_to_connect(true);
     ck_assert_msg(result == RLK_TLS_DONE, "%s", rlk_tls_text(tls));
 }
 
@@ -251,7 +258,7 @@ START_TEST(end_is_no_error_though_the_program_left_one)
     ck_assert_int_eq(rlk_tls_send(tls, fds[0], "a", 1), 1);
     ck_assert_int_eq(SSL_accept(peer), 1);
     rlk_tls_receive(tls, fds[0], MSG_DONTWAIT, count, &got); /* tickets */
-    ck_assert_int_eq(SSL_shutdown(peer), 0); /* sends close_notify */
+    ck_assert_int_eq(SSL_shutdown(peer), 0);                 /* sends close_notify */
     ERR_raise(ERR_LIB_SSL, SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED);
     ck_assert_int_eq(rlk_tls_receive(tls, fds[0], MSG_DONTWAIT, count, &got), -1);
     ck_assert_int_eq(rlk_tls_failure(tls), RLK_TLS_FAILED);
@@ -405,6 +412,32 @@ START_TEST(zone_of_an_address_is_no_part_of_its_name)
 }
 END_TEST
 
+/* rule: P4 */
+START_TEST(files_are_looked_at_again_after_a_refusal_that_followed_the_handshake)
+{
+    char command[512];
+    size_t got = 0;
+
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    connect_both();
+    test_authority_make("other");
+    snprintf(command, sizeof(command), "cp %s %s", test_authority_path("other.crt"),
+             test_authority_path("ca.crt"));
+    ck_assert_int_eq(system(command), 0);
+    ck_assert_int_eq(rlk_tls_send(tls, fds[0], "a", 1), 1);
+    ck_assert_int_ne(SSL_accept(peer), 1);
+    ck_assert_int_eq(rlk_tls_receive(tls, fds[0], MSG_DONTWAIT, count, &got), -1);
+    ck_assert_int_eq(rlk_tls_failure(tls), RLK_TLS_REFUSED);
+    rlk_tls_free(tls);
+    SSL_free(peer);
+    close(fds[0]);
+    close(fds[1]);
+    /* a thread that may not look by itself, and an authority that is another now */
+    ck_assert_int_eq(try_to_connect(false), RLK_TLS_REFUSED);
+    ck_assert_ptr_nonnull(strstr(rlk_tls_text(tls), "is not an authority of"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("tls peer");
@@ -431,6 +464,12 @@ int main(void)
     tcase_add_checked_fixture(last, set_up, tear_down);
     tcase_add_test(last, child_uses_what_the_parent_has_read);
     suite_add_tcase(suite, last);
+    TCase *renewed = tcase_create("renewed"); /* changes that file */
+    tcase_add_unchecked_fixture(renewed, make_authority, test_authority_end);
+    tcase_add_checked_fixture(renewed, set_up, tear_down);
+    tcase_add_test(renewed,
+                   files_are_looked_at_again_after_a_refusal_that_followed_the_handshake);
+    suite_add_tcase(suite, renewed);
     return test_run_suite(suite);
 }
 
