@@ -45,7 +45,7 @@ claim() {
 # ends soon.
 run() {
   lease=30000
-  case $1 in */robust) lease=$((1000 * scale)) ;; esac
+  case $1 in */robust) lease=$((3000 * scale)) ;; esac
   status=0
   RLOCK_URL="$url?mutextype=normal&lease=$lease" timeout $((60 * scale)) "$1" >"$1.out" 2>&1 ||
     status=$?
