@@ -39,8 +39,9 @@ struct rlock_client {
     _Atomic unsigned memory_refs; /* of the open client, lost holds, a running callback */
     _Atomic bool interrupted;
 
-    /* guarded by the table's mutex */
-    unsigned users;       /* calls under way */
+    /* changed with the table's mutex */
+    struct rlock_client *_Atomic next; /* in the table */
+    _Atomic int users;    /* calls under way; these are counted without the mutex */
     _Atomic bool running; /* false in a child that has not used the client yet: then only
                              the configuration is valid */
     bool starting;        /* a thread is starting it */
@@ -62,7 +63,7 @@ int rlk_client_set_default(const char *url, const rlock_clientattr_t *attr);
 /* Sets the default values of attributes. */
 void rlk_client_attr_init(rlock_clientattr_t *attr);
 
-/* ---- the table. Locks: takes its mutex. */
+/* ---- the table. Locks: may take its mutex. */
 
 /* Call before any state of the library is used: in a child, makes the state the
  * child's own. Returns 0, ENOMEM or EAGAIN. */

@@ -4,6 +4,10 @@
  * default client, and all clients in a forked child. The table's mutex `mu` nests in
  * nothing and is held across no I/O. A client in use (`users`) is not closed. Thread:
  * any.
+ *
+ * The table is a list. Who changes it holds mu; calls that look for their client do not.
+ * Such a look is counted, and a client that left the table is freed only when all looks
+ * that may have found it have ended.
  */
 #include "client/client_impl.h"
 
@@ -19,10 +23,9 @@
 #include <string.h>
 
 static struct rlk_mutex mu = RLK_MUTEX_INIT; /* of all data below; nests in nothing */
-static struct rlock_client **table;          /* open clients by ascending number */
-static size_t table_count, table_size;
+static struct rlock_client *_Atomic first;   /* the open clients by ascending number */
 static uint64_t last_number;
-static struct rlock_client *default_client;
+static struct rlock_client *_Atomic default_client;
 static bool default_opening; /* one thread opens it, the others wait */
 /* The set of clients is being changed: a child must not trust its copy. */
 static atomic_bool changing;
@@ -31,11 +34,10 @@ static rlock_clientattr_t *default_attr;
 static struct rlk_cond changed; /* signalled when default_opening or draining ends */
 static rlk_once_t once = RLK_ONCE_INIT;
 static int once_rc;
-static struct rlock_client *_Atomic default_for_signals; /* a copy of default_client */
-/* Calls from signal handlers under way, counted by the phase in which they began. A
- * thread that waits for them ends the phase first, so that it does not wait for later
- * calls. */
-static _Atomic unsigned signal_calls[2], signal_phase;
+/* Looks into the table without mu, and calls from signal handlers, counted by the phase
+ * in which they began. A thread that waits for them ends the phase first, so that it does
+ * not wait for later ones. */
+static _Atomic unsigned looks[2], look_phase;
 static bool draining; /* one thread waits for them */
 
 /* ---- forks */
@@ -65,10 +67,8 @@ static void forked_child(bool late)
                                                   held it for a read */
         rlk_log_forget();
         if (atomic_exchange(&changing, false)) {
-            table = NULL;
-            table_count = table_size = 0;
-            default_client = NULL;
-            atomic_store(&default_for_signals, NULL);
+            atomic_store(&first, NULL);
+            atomic_store(&default_client, NULL);
         }
     }
     rlk_fd_forget(late);
@@ -78,11 +78,10 @@ static void forked_child(bool late)
     rlk_subscriber_forget();
     rlk_sync_cond_init(&changed);
     default_opening = draining = false;
-    for (int i = 0; i < 2;
-         i++) /* the counts of the parent's threads; this thread is in no such call */
-        atomic_store(&signal_calls[i], 0);
-    for (size_t i = 0; i < table_count; i++)
-        rlk_client_disown(table[i], tls_is_whole);
+    for (int i = 0; i < 2; i++) /* the counts of the parent's threads */
+        atomic_store(&looks[i], 0);
+    for (struct rlock_client *client = first; client; client = client->next)
+        rlk_client_disown(client, tls_is_whole);
     if (!late)
         forked_parent();
 }
@@ -107,78 +106,107 @@ __attribute__((constructor)) static void process_begins(void)
 /* ---- the table */
 
 /* Adds the client to the table. */
-static int enter(struct rlock_client *client)
+static void enter(struct rlock_client *client)
 {
-    int rc = 0;
+    struct rlock_client *_Atomic *at = &first;
 
     rlk_sync_mutex_lock(&mu);
     atomic_store(&changing, true);
-    if (table_count == table_size) {
-        size_t size = table_size ? 2 * table_size : 8;
-        struct rlock_client **bigger =
-            realloc(table, size * sizeof(struct rlock_client *));
-        if (bigger) {
-            table = bigger;
-            table_size = size;
-        } else {
-            rc = ENOMEM;
-        }
-    }
-    if (rc == 0) { /* another thread may have added a later one meanwhile */
-        size_t i = table_count++;
-        for (; i > 0 && table[i - 1]->number > client->number; i--)
-            table[i] = table[i - 1];
-        table[i] = client;
-    }
+    while (*at && (*at)->number < client->number) /* it may be late */
+        at = &(*at)->next;
+    atomic_store(&client->next, *at);
+    atomic_store(at, client);
     atomic_store(&changing, false);
     rlk_sync_mutex_unlock(&mu);
-    return rc;
 }
 
 /* Locks: holds mu. */
 static void remove_locked(struct rlock_client *client)
 {
-    size_t i = 0;
-    while (i < table_count && table[i] != client)
-        i++;
-    if (i == table_count)
+    struct rlock_client *_Atomic *at = &first;
+
+    while (*at && *at != client)
+        at = &(*at)->next;
+    if (!*at)
         return;
     atomic_store(&changing, true);
-    table_count--;
-    memmove(&table[i], &table[i + 1], (table_count - i) * sizeof(struct rlock_client *));
-    if (table_count == 0) { /* no memory stays allocated when the last client is closed */
-        free(table);
-        table = NULL;
-        table_size = 0;
-    }
-    if (client == default_client) {
-        default_client = NULL;
-        atomic_store(&default_for_signals, NULL);
-    }
+    atomic_store(at, client->next); /* who looks at the client goes on from it */
+    if (client == default_client)
+        atomic_store(&default_client, NULL);
     atomic_store(&changing, false);
 }
 
-/* Locks: holds mu. */
+/* Locks: holds mu, or is in a look. */
 static struct rlock_client *find_number(uint64_t number)
 {
-    size_t low = 0, high = table_count;
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-        if (table[mid]->number < number)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < table_count && table[low]->number == number ? table[low] : NULL;
+    struct rlock_client *client = first;
+
+    while (client && client->number < number)
+        client = client->next;
+    return client && client->number == number ? client : NULL;
 }
 
-/* Locks: holds mu. */
-static bool is_open_locked(const struct rlock_client *client)
+/* Number 0 is the default client. NULL: none. Locks: as find_number. */
+static struct rlock_client *find(uint64_t number)
 {
-    for (size_t i = 0; i < table_count; i++)
-        if (table[i] == client)
+    return number == 0 ? default_client : find_number(number);
+}
+
+/* Locks: as find_number. */
+static bool is_open(const struct rlock_client *wanted)
+{
+    const struct rlock_client *client = first;
+
+    while (client && client != wanted)
+        client = client->next;
+    return client != NULL;
+}
+
+/* ---- users */
+
+/* users of a client that is being closed, or is closed. Who holds mu meets it only
+ * outside of the table. */
+enum { CLOSED = -1 };
+
+/* Counts one more user. False: the client is CLOSED. */
+static bool use(struct rlock_client *client)
+{
+    int users = client->users;
+
+    while (users != CLOSED)
+        if (atomic_compare_exchange_weak(&client->users, &users, users + 1))
             return true;
     return false;
+}
+
+void rlk_client_put(struct rlock_client *client)
+{
+    int users = client->users;
+
+    /* users is 0 if a callback forked within the call, and this is the child. */
+    while (users > 0 && !atomic_compare_exchange_weak(&client->users, &users, users - 1))
+        ;
+}
+
+/* A look into the table without mu. */
+struct look {
+    unsigned phase;
+    unsigned generation;
+};
+
+static struct look begin_look(void)
+{
+    struct look look = { atomic_load(&look_phase), rlk_fork_generation() };
+
+    atomic_fetch_add(&looks[look.phase], 1);
+    return look;
+}
+
+/* The child of a signal handler that forked within the look does not count it. */
+static void end_look(struct look look)
+{
+    if (look.generation == rlk_fork_generation())
+        atomic_fetch_sub(&looks[look.phase], 1);
 }
 
 struct rlock_client *rlk_client_keep_after(uint64_t number)
@@ -186,11 +214,9 @@ struct rlock_client *rlk_client_keep_after(uint64_t number)
     struct rlock_client *client = NULL;
 
     rlk_sync_mutex_lock(&mu);
-    for (size_t i = 0; i < table_count && !client; i++)
-        if (table[i]->number > number && table[i]->running)
-            client = table[i];
-    if (client)
-        client->users++;
+    for (struct rlock_client *next = first; next && !client; next = next->next)
+        if (next->number > number && next->running && use(next))
+            client = next;
     rlk_sync_mutex_unlock(&mu);
     return client;
 }
@@ -218,13 +244,8 @@ static int open_client(struct rlock_client **ret_client, const char *url,
     }
     if (rc == 0) {
         client->running = true;
-        rc = enter(client);
-        if (rc != 0) {
-            rlk_client_shut(client);
-            return rlk_error_default(rc);
-        }
-    }
-    if (rc != 0) {
+        enter(client);
+    } else {
         rlk_client_release(client);
         return rlk_error_default(rc);
     }
@@ -256,10 +277,8 @@ static int need_default_locked(void)
     int rc = open_client(&client, default_url, default_attr, true);
     rlk_sync_mutex_lock(&mu);
     default_opening = false;
-    if (rc == 0) {
-        default_client = client;
-        atomic_store(&default_for_signals, client);
-    }
+    if (rc == 0)
+        atomic_store(&default_client, client);
     rlk_sync_cond_broadcast(&changed);
     return rc;
 }
@@ -283,34 +302,49 @@ static int need_running_locked(struct rlock_client *client)
     return rlk_error_default(rc);
 }
 
+/* Finds the client and counts a user, or returns NULL: there is no such client, or it may
+ * be about to be closed. */
+static struct rlock_client *get_at_once(uint64_t number)
+{
+    struct look look = begin_look();
+    struct rlock_client *client = find(number);
+
+    if (client && !use(client))
+        client = NULL;
+    end_look(look);
+    return client;
+}
+
 int rlk_client_get(uint64_t number, struct rlock_client **ret_client)
 {
-    struct rlock_client *client = NULL;
+    struct rlock_client *client;
     int rc = rlk_client_check_process();
 
     if (rc != 0)
         return rc;
-    rlk_sync_mutex_lock(&mu);
-    if (number == 0) {
-        if (!default_client)
-            rc = need_default_locked();
-        if (rc == 0)
-            client = default_client;
-    } else {
-        client = find_number(number);
-        if (!client)
-            rc = rlk_error_set(EINVAL, "the client of this handle is closed");
+    client = get_at_once(number);
+    if (client && client->running) {
+        *ret_client = client;
+        return 0;
     }
-    if (client) {
-        client->users++;
-        if (!client->running)
-            rc = need_running_locked(client);
-        if (rc == 0)
-            *ret_client = client;
-        else
-            client->users--;
+    rlk_sync_mutex_lock(&mu);
+    if (!client) {
+        if (number == 0 && !default_client)
+            rc = need_default_locked();
+        client = find(number);
+        if (rc == 0 && (!client || !use(client)))
+            rc = rlk_error_set(EINVAL, "the client of this handle is closed");
+        if (rc != 0)
+            client = NULL;
+    }
+    if (client && !client->running) {
+        rc = need_running_locked(client);
+        if (rc != 0)
+            rlk_client_put(client);
     }
     rlk_sync_mutex_unlock(&mu);
+    if (rc == 0)
+        *ret_client = client;
     return rc;
 }
 
@@ -321,9 +355,9 @@ int rlk_client_peek(uint64_t number, struct rlock_client **ret_client)
     if (rc != 0)
         return rc;
     rlk_sync_mutex_lock(&mu);
-    *ret_client = number == 0 ? default_client : find_number(number);
-    if (*ret_client)
-        (*ret_client)->users++;
+    *ret_client = find(number);
+    if (*ret_client && !use(*ret_client))
+        *ret_client = NULL;
     rlk_sync_mutex_unlock(&mu);
     return 0;
 }
@@ -427,56 +461,48 @@ int rlk_client_peek_pointer(const struct rlock_client *client,
 
 int rlk_client_keep(struct rlock_client *client)
 {
-    int rc = 0;
+    struct look look = begin_look();
+    bool kept = is_open(client) && use(client);
 
-    rlk_sync_mutex_lock(&mu);
-    if (is_open_locked(client))
-        client->users++;
-    else
-        rc = rlk_error_set(EINVAL, "the client is not open");
-    rlk_sync_mutex_unlock(&mu);
-    return rc;
-}
-
-void rlk_client_put(struct rlock_client *client)
-{
-    rlk_sync_mutex_lock(&mu);
-    /* users is 0 if a callback forked within the call, and this is the child. */
-    if (client->users > 0)
-        client->users--;
-    rlk_sync_mutex_unlock(&mu);
+    end_look(look);
+    if (!kept) { /* or whoever began to close it may find a lock held */
+        rlk_sync_mutex_lock(&mu);
+        kept = is_open(client) && use(client);
+        rlk_sync_mutex_unlock(&mu);
+    }
+    return kept ? 0 : rlk_error_set(EINVAL, "the client is not open");
 }
 
 struct rlock_client *rlk_client_signal_begin(struct rlock_client *client,
                                              struct rlk_client_signal_call *ret_call)
 {
     rlk_sync_signals_block(&ret_call->mask);
-    ret_call->phase = atomic_load(&signal_phase);
-    atomic_fetch_add(&signal_calls[ret_call->phase], 1);
-    return client ? client : atomic_load(&default_for_signals);
+    ret_call->phase =
+        begin_look().phase; /* no handler runs, so that none forks, within */
+    return client ? client : atomic_load(&default_client);
 }
 
 void rlk_client_signal_end(const struct rlk_client_signal_call *call)
 {
-    atomic_fetch_sub(&signal_calls[call->phase], 1);
+    atomic_fetch_sub(&looks[call->phase], 1);
     rlk_sync_signals_restore(&call->mask);
 }
 
-/* Waits for calls that may have found a client which is no longer in the table. Waits
- * for each phase in turn, because a call may have read the phase before it ended and
- * counted itself later. Calls that begin meanwhile count in the other phase. Locks:
+/* Waits for looks that may have found a client which is no longer in the table. Waits
+ * for each phase in turn, because a look may have read the phase before it ended and
+ * counted itself later. Looks that begin meanwhile count in the other phase. Locks:
  * holds mu, and drops it while waiting. */
-static void drain_signal_calls_locked(void)
+static void drain_looks_locked(void)
 {
     while (draining)
         rlk_sync_cond_wait(&changed, &mu, RLK_NEVER);
     draining = true;
     rlk_sync_mutex_unlock(&mu);
     for (int i = 0; i < 2; i++) {
-        unsigned next = 1 - atomic_load(&signal_phase);
-        while (atomic_load(&signal_calls[next]) > 0)
-            rlk_sync_pause(); /* these calls take no mutex and end within moments */
-        atomic_store(&signal_phase, next);
+        unsigned next = 1 - atomic_load(&look_phase);
+        while (atomic_load(&looks[next]) > 0)
+            rlk_sync_pause(); /* these take no mutex and end within moments */
+        atomic_store(&look_phase, next);
     }
     rlk_sync_mutex_lock(&mu);
     draining = false;
@@ -486,7 +512,7 @@ static void drain_signal_calls_locked(void)
 bool rlk_client_is_open(const struct rlock_client *client, uint64_t *ret_number)
 {
     rlk_sync_mutex_lock(&mu);
-    bool open = is_open_locked(client);
+    bool open = is_open(client);
     if (open)
         *ret_number = client->number;
     rlk_sync_mutex_unlock(&mu);
@@ -515,22 +541,25 @@ int rlk_client_close(struct rlock_client *client)
         rlk_sync_mutex_unlock(&mu);
         return 0;
     }
-    if (!is_open_locked(client)) {
+    int nobody = 0;
+    if (!is_open(client)) {
         rc = rlk_error_set(EINVAL, "the client is not open");
-    } else if (client->users > 0) {
+    } else if (!atomic_compare_exchange_strong(&client->users, &nobody, CLOSED)) {
         rc = rlk_error_set(EBUSY, "a thread is inside a call of the client");
     } else if (client->running) {
-        /* mu keeps new users out, so the registry's answer stays true. */
+        /* CLOSED keeps new users out, so the registry's answer stays true. */
         rlk_sync_mutex_lock(&client->registry.mu);
         if (rlk_registry_busy_locked(&client->registry))
             rc = rlk_error_set(EBUSY, "a lock of the client is held or waited for");
         else /* retained holds are released; rlk_client_shut waits for that */
             rlk_handoff_end_all_locked(&client->registry, rlk_clock_boot());
         rlk_sync_mutex_unlock(&client->registry.mu);
+        if (rc != 0)
+            atomic_store(&client->users, 0);
     }
     if (rc == 0) {
         remove_locked(client);
-        drain_signal_calls_locked();
+        drain_looks_locked();
     }
     rlk_sync_mutex_unlock(&mu);
     if (rc == 0)
