@@ -100,21 +100,13 @@ static bool is_begun(const struct rlk_conn *conn, ssize_t taken)
     return taken > 0 || (conn->tls && rlk_tls_begun(conn->tls));
 }
 
-/* Like rlk_conn_send, for a request. */
-static ssize_t send_request(struct rlk_conn *conn, const char *bytes, size_t len)
-{
-    ssize_t n = rlk_conn_send(conn, bytes, len);
-
-    if (is_begun(conn, n))
-        conn->requested = true;
-    return n;
-}
-
 bool rlk_conn_flush(struct rlk_conn *conn)
 {
     while (conn->out_at < conn->out_len) {
         ssize_t n =
-            send_request(conn, conn->out + conn->out_at, conn->out_len - conn->out_at);
+            rlk_conn_send(conn, conn->out + conn->out_at, conn->out_len - conn->out_at);
+        if (is_begun(conn, n))
+            conn->requested = true;
         if (n < 0)
             return false;
         if (n == 0)
@@ -134,33 +126,6 @@ static void hear_alert(struct rlk_conn *conn)
         return;
     rlk_tls_hear_alert(conn->tls, conn->fd);
     rlk_conn_explain(conn, "%s", rlk_tls_text(conn->tls));
-}
-
-/* Sends all of it. False: dead. *ret_waited: it took more than one system call. */
-static bool call_send(struct rlk_conn *conn, const char *bytes, size_t len,
-                      int64_t deadline, bool *ret_waited)
-{
-    size_t at = 0;
-    for (;;) {
-        ssize_t n = send_request(conn, bytes + at, len - at);
-        if (n < 0) {
-            hear_alert(conn);
-            break;
-        }
-        at += (size_t)n;
-        if (at == len)
-            return true;
-        *ret_waited = true;
-        if (!rlk_conn_poll(conn->fd, POLLOUT, deadline)) {
-            rlk_conn_explain(conn, "%s did not accept a request in time", conn->label);
-            break;
-        }
-        if (!rlk_conn_has_socket(conn))
-            break;
-    }
-    bool begun = is_begun(conn, (ssize_t)at);
-    rlk_conn_die(conn, begun ? RLK_FAIL_UNKNOWN : RLK_FAIL_NOT_SENT, ENOTCONN);
-    return false;
 }
 
 /* NULL: dead. A reply that came while the thread stood still, in a signal's handler or
@@ -202,14 +167,46 @@ static struct rlk_reply *call_receive(struct rlk_conn *conn, int64_t deadline, b
     return NULL;
 }
 
-/* Sends the bytes of a request, NULL if there was no memory for them, and waits for the
- * reply. */
-static inline enum rlk_failure exchange(struct rlk_conn *conn, const char *bytes,
-                                        size_t len, int64_t deadline,
-                                        struct rlk_reply **ret_reply, int64_t *ret_sent)
+/* Sends the bytes of a request that begins now, and waits for the reply. */
+static enum rlk_failure exchange(struct rlk_conn *conn, const char *bytes, size_t len,
+                                 int64_t deadline, struct rlk_reply **ret_reply)
 {
-    bool waited = false;
+    bool plain = deadline - conn->asked_at >= PLAIN_RECV_MARGIN_NS;
+    size_t at = 0;
 
+    for (;;) {
+        ssize_t n = rlk_conn_send(conn, bytes + at, len - at);
+        if (is_begun(conn, n))
+            conn->requested = true;
+        if (n < 0) {
+            hear_alert(conn);
+            break;
+        }
+        at += (size_t)n;
+        if (at == len) {
+            struct rlk_reply *reply = call_receive(conn, deadline, plain);
+            if (reply)
+                *ret_reply = reply;
+            return conn->failure;
+        }
+        plain = false; /* it took more than one system call */
+        if (!rlk_conn_poll(conn->fd, POLLOUT, deadline)) {
+            rlk_conn_explain(conn, "%s did not accept a request in time", conn->label);
+            break;
+        }
+        if (!rlk_conn_has_socket(conn))
+            break;
+    }
+    bool begun = is_begun(conn, (ssize_t)at);
+    rlk_conn_die(conn, begun ? RLK_FAIL_UNKNOWN : RLK_FAIL_NOT_SENT, ENOTCONN);
+    return conn->failure;
+}
+
+/* Whether a request may begin now: 0, or the failure. bytes NULL: there was no memory for
+ * them. */
+static enum rlk_failure begin_call(struct rlk_conn *conn, const char *bytes,
+                                   int64_t deadline, int64_t *ret_sent)
+{
     assert(conn->out_at == conn->out_len);
     *ret_sent = conn->asked_at = rlk_clock_boot();
     if (conn->state != RLK_CONN_READY)
@@ -222,17 +219,14 @@ static inline enum rlk_failure exchange(struct rlk_conn *conn, const char *bytes
     if (rlk_conn_unparsed(conn) > 0) {
         rlk_conn_explain(conn, "%s sent data without a request", conn->label);
         rlk_conn_die(conn, RLK_FAIL_NOT_SENT, ENOTCONN);
-    } else if (*ret_sent >= deadline) {
+        return conn->failure;
+    }
+    if (*ret_sent >= deadline) {
         rlk_conn_explain(conn, "no time left for a request to %s", conn->label);
         conn->local_code = ENOTCONN;
         return RLK_FAIL_NOT_SENT; /* it lives on: nothing was begun */
-    } else if (call_send(conn, bytes, len, deadline, &waited)) {
-        bool plain = !waited && deadline - *ret_sent >= PLAIN_RECV_MARGIN_NS;
-        struct rlk_reply *reply = call_receive(conn, deadline, plain);
-        if (reply)
-            *ret_reply = reply;
     }
-    return conn->failure;
+    return 0;
 }
 
 enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *const *argv,
@@ -241,8 +235,10 @@ enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *cons
 {
     size_t len = 0;
     char *bytes = rlk_conn_frame_format(argc, argv, argv_len, &len);
-    enum rlk_failure failure = exchange(conn, bytes, len, deadline, ret_reply, ret_sent);
+    enum rlk_failure failure = begin_call(conn, bytes, deadline, ret_sent);
 
+    if (failure == 0)
+        failure = exchange(conn, bytes, len, deadline, ret_reply);
     redisFreeCommand(bytes);
     return failure;
 }
@@ -255,8 +251,10 @@ enum rlk_failure rlk_conn_call_script(struct rlk_conn *conn,
     size_t len = 0;
     char *owned;
     const char *bytes = rlk_conn_frame(conn, req, with_text, &len, &owned);
-    enum rlk_failure failure = exchange(conn, bytes, len, deadline, ret_reply, ret_sent);
+    enum rlk_failure failure = begin_call(conn, bytes, deadline, ret_sent);
 
+    if (failure == 0)
+        failure = exchange(conn, bytes, len, deadline, ret_reply);
     if (owned)
         redisFreeCommand(owned);
     return failure;
