@@ -155,7 +155,7 @@ START_TEST(no_two_threads_are_inside_when_processes_are_killed_at_any_moment)
 {
     static struct team team;
     long rounds = test_count(200, 20), sections;
-    start_team(&team, rounds, test_ms(1000));
+    start_team(&team, rounds, test_ms(3000));
     ck_assert(test_wait_until(file_has_grown, &team, SCENE_SOON_MS));
     for (int i = 0; i < VICTIMS; i++) {
         test_pause_ms(17);
