@@ -465,7 +465,7 @@ int rlk_client_keep(struct rlock_client *client)
     bool kept = is_open(client) && use(client);
 
     end_look(look);
-    if (!kept) { /* or whoever began to close it may find a lock held */
+    if (!kept) { /* the thread that closes it may find a lock held */
         rlk_sync_mutex_lock(&mu);
         kept = is_open(client) && use(client);
         rlk_sync_mutex_unlock(&mu);

@@ -25,7 +25,7 @@ static void hold_and_wait(int n, const struct scene_times *times)
 
 /* n workers hold and wait, the first `killed` of them are killed. Returns the rest of the
  * holder's lease from *ret_begin on. If this machine stood still until another had the
- * lock, all begin anew, with twice the lease. */
+ * lock, all is repeated with twice the lease. */
 static long long kill_first(int killed, int n, int64_t *ret_begin)
 {
     for (long lease = test_ms(LEASE_MS);; lease *= 2) {
