@@ -141,6 +141,25 @@ START_TEST(close_is_EBUSY_while_a_lock_is_waited_for)
 }
 END_TEST
 
+static int close_inside(const rlock_info_t *info, void *arg)
+{
+    int *rc = arg;
+    (void)info;
+    *rc = rlock_client_close(client);
+    return 0;
+}
+
+START_TEST(close_is_EBUSY_inside_a_call)
+{
+    int rc = 0;
+    OK(rlock_mutex_lock(&theirs));
+    OK(rlock_list(client, "*", close_inside, &rc));
+    ck_assert_int_eq(rc, EBUSY);
+    OK(rlock_mutex_unlock(&theirs));
+    OK(rlock_client_ping(client));
+}
+END_TEST
+
 START_TEST(close_of_none_is_EINVAL)
 {
     static char nobody;
@@ -209,6 +228,39 @@ START_TEST(setdefault_says_how_it_is_opened)
     OK(rlock_mutex_lock(&plain));
     ck_assert_int_gt(test_redis_int(redis, "PTTL", "default"), 30000);
     OK(rlock_mutex_unlock(&plain));
+}
+END_TEST
+
+static atomic_bool pinged_enough;
+
+static int run_pings(void *arg)
+{
+    int rc = 0;
+    (void)arg;
+    while (rc == 0 && !atomic_load(&pinged_enough)) {
+        rc = rlock_client_ping(NULL);
+        test_pause_ms(1); /* else calls would always be under way */
+    }
+    return rc;
+}
+
+START_TEST(default_client_may_be_closed_whenever_no_call_is_under_way)
+{
+    enum { THREADS = 2 };
+    struct task tasks[THREADS];
+    long closes = test_count(100, 20);
+    OK(rlock_client_setdefault(url, NULL));
+    for (int i = 0; i < THREADS; i++)
+        task_start(&tasks[i], run_pings, NULL);
+    while (closes > 0) {
+        int rc = rlock_client_close(NULL);
+        ck_assert(rc == 0 || rc == EBUSY);
+        closes -= rc == 0;
+        test_pause_ms(rc == 0 ? 0 : 1);
+    }
+    atomic_store(&pinged_enough, true);
+    for (int i = 0; i < THREADS; i++)
+        OK(task_join(&tasks[i]));
 }
 END_TEST
 
@@ -524,10 +576,11 @@ int main(void)
          open_succeeds_while_the_server_is_away,
          ping_of_a_silent_server_is_ENOTCONN_in_time);
     CASE("close", close_is_EBUSY_while_a_lock_is_held,
-         close_is_EBUSY_while_a_lock_is_waited_for, close_of_none_is_EINVAL,
-         closed_client_leaves_no_connection);
+         close_is_EBUSY_while_a_lock_is_waited_for, close_is_EBUSY_inside_a_call,
+         close_of_none_is_EINVAL, closed_client_leaves_no_connection);
     CASE("default client", default_client_is_opened_at_first_use_by_RLOCK_URL,
          setdefault_says_how_it_is_opened, many_threads_open_one_default_client,
+         default_client_may_be_closed_whenever_no_call_is_under_way,
          two_clients_are_two_holders);
     CASE("interrupt", interrupt_ends_waits_with_ECANCELED, interrupt_loses_no_hold,
          interrupt_may_be_called_by_a_signal_handler);
