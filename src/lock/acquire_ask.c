@@ -132,6 +132,8 @@ static enum rlk_verdict judge(struct rlk_acquire_op *op, int64_t heard)
     case RLK_QUEUED:
         rlk_hold_queued_locked(hold, answer->fate.ticket, answer->sent);
         rlk_queue_joined_locked(hold->lock, answer->sent, answer->pttl_ms, answer->flags);
+        if (!hold->request.granted)
+            rlk_queue_poll_missed_locked(hold->lock, answer->sent);
         return QUEUED;
     case RLK_BUSY:
         return TAKEN_BY_OTHERS;

@@ -67,6 +67,7 @@ struct rlk_queue {
     struct rlk_list channel_link; /* in the registry's channels, or in its free_queues */
     int64_t trouble_since;
     int64_t troubled_at; /* when the last failed attempt began */
+    int64_t polled_at;   /* when a reason for a refresh last came up; 0: never */
     int64_t reached_at; /* when the server last said something about the lock; 0: never */
     int64_t sent_to_ask_at; /* when a thread was last chosen to ask in place of the
                                watchdog */
@@ -150,6 +151,9 @@ void rlk_queue_trouble_locked(struct rlk_lock *lock, int code, int64_t now);
 void rlk_queue_reached_locked(struct rlk_lock *lock, int64_t at);
 /* The lock is refreshed at once. */
 void rlk_queue_poll_locked(struct rlk_lock *lock);
+/* The server has queued a hold by a request that was sent at `sent`. A refresh did not
+ * name the hold before: if a reason came up since, the lock is refreshed again. */
+void rlk_queue_poll_missed_locked(struct rlk_lock *lock, int64_t sent);
 
 /* ---- the local queue */
 

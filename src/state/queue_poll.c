@@ -94,8 +94,16 @@ void rlk_queue_poll_locked(struct rlk_lock *lock)
 {
     if (!rlk_lock_has_queue(lock))
         return;
+    lock->queue->polled_at = rlk_clock_boot();
     lock->queue->after =
         (struct rlk_cursor){ 0 }; /* a waiter that was passed over may come first now */
     if (!rlk_list_empty(&lock->queue->asks))
+        rlk_timer_arm(&lock->registry->timers, &lock->queue->timer, 0);
+}
+
+void rlk_queue_poll_missed_locked(struct rlk_lock *lock, int64_t sent)
+{
+    /* rule: L3 */
+    if (sent <= lock->queue->polled_at)
         rlk_timer_arm(&lock->registry->timers, &lock->queue->timer, 0);
 }

@@ -45,6 +45,30 @@ START_TEST(waiters_of_other_processes_are_notified_by_message)
 }
 END_TEST
 
+/* The message, and the poll that it causes, come before the answer to b's request. */
+/* rule: L3 */
+START_TEST(waiter_that_does_not_know_yet_that_it_waits_is_notified)
+{
+    x_dies_inside();
+    scene_says(&x, "EOWNERDEAD", "on t lock m");
+    scene_worker(&y, test_proxy_url(scene_proxy),
+                 SCENE_TIMES(.presence = LONG_PRESENCE_MS), "N", "fair=1");
+    scene_says(&y, "ok", "async a lock m");
+    ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
+    int queued = SCENE_RULE(RLK_FAIR_ACQUIRE, .on = TEST_ON_REPLY, .action = TEST_HOLD,
+                            .count = 1);
+    scene_says(&y, "ok", "async b lock m");
+    ck_assert(scene_wait_queued("N", 2, SCENE_SOON_MS));
+    scene_says(&x, "ok", "on t unlock m");
+    scene_worker_ends(&y, "a", "ENOTRECOVERABLE");
+    int64_t begin = test_now_ms();
+    test_proxy_release(scene_proxy, queued);
+    scene_worker_ends(&y, "b", "ENOTRECOVERABLE");
+    ck_assert_int_lt(test_now_ms() - begin, test_ms(PROMPT_MS));
+    scene_nothing_is_left("N");
+}
+END_TEST
+
 static bool two_wait(void *arg)
 {
     const char *stats = worker_ask(arg, "stats", SCENE_SOON_MS);
@@ -152,6 +176,7 @@ static Suite *suite(void)
     Suite *s = suite_create("robust_spoilt");
     TCase *tc = scene_tcase(s, "not_recoverable", open_scene, close_scene);
     tcase_add_test(tc, waiters_of_other_processes_are_notified_by_message);
+    tcase_add_test(tc, waiter_that_does_not_know_yet_that_it_waits_is_notified);
     tcase_add_test(tc, waiters_of_the_same_process_are_notified_at_once);
     tcase_add_test(tc, lock_has_no_holder_for_any_handle);
     tcase_add_test(tc, init_and_destroy_neither_ask_the_server_nor_mend_it);
