@@ -386,7 +386,7 @@ START_TEST(refresh_that_granted_its_caller_unheard_is_believed_by_the_next)
     char id[SCENE_ID_MAX], ticket[32];
     start_x(SCENE_TIMES(.presence = test_ms(3000), .command = test_ms(COMMAND_MS)));
     start_others();
-    scene_says(&y, "ok", "on t lock m %ld", test_ms(500));
+    scene_says(&y, "ok", "on t lock m %ld", test_ms(1500));
     int lost = scene_drop_replies(RLK_RWLOCK_REFRESH, 0);
     scene_worker_queues(&x, "N", modes[_i].verb);
     worker_kill(&y);
