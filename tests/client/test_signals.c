@@ -154,7 +154,7 @@ START_TEST(storm_changes_no_result)
                                .url = server.url,
                                .theirs = "n",
                                .free_one = "of the calls",
-                               .wait_ms = test_ms(10) };
+                               .wait_ms = test_ms(50) };
         calls_of_all(&calls);
         ck_assert_msg(!calls.wrong, "%s: %s", calls.wrong, rlock_strerror(calls.rc));
     }

@@ -194,9 +194,11 @@ static void calls_of_mutex(struct calls *c)
     CALL(EBUSY, rlock_mutex_trylock(&m));
     at = soon(c);
     CALL(ETIMEDOUT, rlock_mutex_timedlock(&m, &at));
+    at = soon(c);
     CALL(ETIMEDOUT, rlock_mutex_timedlock_lease(&m, &at, LEASE_MS));
     at = soon_mono(c);
     CALL(ETIMEDOUT, rlock_mutex_clocklock(&m, CLOCK_MONOTONIC, &at));
+    at = soon_mono(c);
     CALL(ETIMEDOUT, rlock_mutex_clocklock_lease(&m, CLOCK_MONOTONIC, &at, LEASE_MS));
     GOOD(rlock_mutex_destroy(&m));
 }
@@ -343,7 +345,7 @@ static int each_finding(const rlock_finding_t *finding, void *arg)
 static void calls_of_administration(struct calls *c)
 {
     rlock_info_t *info = NULL;
-    struct timespec at = soon(c);
+    struct timespec at;
 
     CALL(ENOENT, rlock_inspect(c->client, c->free_one, &info));
     GOOD(rlock_inspect(c->client, c->theirs, &info));
@@ -352,6 +354,7 @@ static void calls_of_administration(struct calls *c)
     GOOD(rlock_list(c->client, NULL, each, NULL));
     GOOD(rlock_client_diagnose(c->client, each_finding, NULL));
     GOOD(rlock_waitfree(c->client, c->free_one, NULL));
+    at = soon(c);
     CALL(ETIMEDOUT, rlock_waitfree(c->client, c->theirs, &at));
     GOOD(rlock_strerror(ESTALE) == NULL);
     GOOD(rlock_errmsg() == NULL);
