@@ -374,7 +374,7 @@ static int calls_of_child(void)
     unsigned count = 1;
     uint64_t token;
     long ms;
-    struct timespec at = test_in_ms(CLOCK_REALTIME, 10), past = { 0 };
+    struct timespec at = test_in_ms(CLOCK_REALTIME, 100), past = { 0 };
     const int codes[][2] = {
         { rlock_mutex_unlock(&m), EPERM },
         { rlock_mutex_extend(&m, 1000), EPERM },

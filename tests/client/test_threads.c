@@ -234,7 +234,7 @@ static int lock_and_all_that(void *arg)
 {
     rlock_client_t *c = NULL;
     rlock_info_t *info = NULL;
-    struct timespec end = test_in_ms(CLOCK_REALTIME, 20);
+    struct timespec end;
     const char *url = arg;
     int rc = rlock_client_open(&c, url, NULL);
     if (rc != 0)
@@ -247,11 +247,12 @@ static int lock_and_all_that(void *arg)
     if ((rc = rlock_mutex_lock(&mutex)) != 0 || (rc = rlock_inspect(c, "n", &info)) != 0)
         return rc;
     rlock_info_free(info);
+    end = test_in_ms(CLOCK_REALTIME, 100);
     if ((rc = rlock_waitfree(c, "n", &end)) != ETIMEDOUT)
         return -1;
     if ((rc = rlock_mutex_unlock(&mutex)) != 0)
         return rc;
-    end = test_in_ms(CLOCK_REALTIME, 20);
+    end = test_in_ms(CLOCK_REALTIME, 10000);
     if ((rc = rlock_mutex_timedlock(&mutex, &end)) != 0 ||
         (rc = rlock_force_unlock(c, "n")) != 0)
         return rc;

@@ -224,7 +224,7 @@ END_TEST
 
 static int lock_for_a_moment(void *mutex)
 {
-    struct timespec at = test_in_ms(CLOCK_MONOTONIC, test_ms(20));
+    struct timespec at = test_in_ms(CLOCK_MONOTONIC, test_ms(100));
     return rlock_mutex_clocklock(mutex, CLOCK_MONOTONIC, &at);
 }
 
