@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 enum {
-    COMMAND_MS = 250,
+    COMMAND_MS = 500,
     LEASE_MS = 500,
     SLACK_MS =
         1000, /* of a busy machine: a script that does not end has one of its cores */
