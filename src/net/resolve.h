@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Name resolution with a deadline. getaddrinfo has no time limit, so it runs on a
- * short detached thread, one for each name at a time. At the deadline the caller abandons the thread, which frees
- * the job when it ends. Numeric addresses are resolved at once, without a thread.
- * Thread: any. Blocks: no. */
+ * short detached thread, one for each name at a time. At the deadline the caller abandons
+ * the thread, which frees the job when it ends. Numeric addresses are resolved at once,
+ * without a thread. Thread: any. Blocks: no. */
 #ifndef RLK_RESOLVE_H
 #define RLK_RESOLVE_H
 
