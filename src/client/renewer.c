@@ -52,7 +52,10 @@ void rlk_renewer_put_in_flight(struct rlk_watch *watch, struct rlk_op *op,
 {
     if (timeout < RLK_RENEWER_OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS)
         timeout = RLK_RENEWER_OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS;
+    timeout += rlk_renewer_wait_left(watch, now);
     op->kind = kind;
+    op->kept = NULL;
+    op->proven = op->few_replicas = false;
     op->crowded = watch->crowded;
     op->sent = now;
     op->quiet_since = now;
@@ -162,6 +165,7 @@ static void send_renew(struct rlock_client *client, struct rlk_hold *hold, int64
     put_hold_in_flight(&client->watch, op,
                        hold->server.downgrade ? RLK_OP_DOWNGRADE : RLK_OP_RENEW, now,
                        renew_timeout(client, hold, now));
+    rlk_renewer_note_lease(client, hold->lease_ms);
 }
 
 static void send_release(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
@@ -225,7 +229,7 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
 
     if (!rlk_renewer_batch_add(batch, due))
         return;
-    len += rlk_script_args_renewal_write(names, due, renew_lease(due, now), none);
+    len += rlk_script_args_renewal_write(names, client, due, renew_lease(due, now), none);
     for (struct rlk_list *l = lock->queue->reads.next;
          l != &lock->queue->reads && batch->count < RLK_RENEWALS_MAX; l = l->next) {
         hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
@@ -233,8 +237,8 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
             continue;
         if (!rlk_renewer_batch_add(batch, hold))
             break;
-        len += rlk_script_args_renewal_write(names + len, hold, renew_lease(hold, now),
-                                             none);
+        len += rlk_script_args_renewal_write(names + len, client, hold,
+                                             renew_lease(hold, now), none);
     }
     rlk_script_args_renewals(&req, client, lock, names, len);
     if (rlk_script_append(client->watch.conn, &req, batch->with_text) != 0) {
@@ -256,6 +260,7 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
     }
     rlk_lock_ref_locked(lock);
     batch->op.asks = true;
+    rlk_renewer_note_lease(client, due->lease_ms);
     rlk_renewer_put_in_flight(&client->watch, &batch->op, RLK_OP_RENEW_READS, now,
                               timeout);
 }

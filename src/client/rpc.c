@@ -4,9 +4,12 @@
 #include "client/rpc.h"
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/probe.h"
+#include "net/server_error.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Borrows a connection. NULL: the answer says why there is none; nothing was sent. */
@@ -85,6 +88,18 @@ static void finish(struct rlock_client *client, struct rlk_conn *conn,
     put_at(client, conn, now);
 }
 
+/* Runs a script whose answer can move D: replicas have to confirm it, if the client wants
+ * that. */
+static void call(struct rlock_client *client, struct rlk_conn *conn,
+                 const struct rlk_request *req, int64_t until, struct rlk_answer *answer)
+{
+    /* rule: P11 */
+    if (rlk_confirm_is_on(&client->config.wait))
+        rlk_script_call_confirmed(conn, req, &client->config.wait, until, answer);
+    else
+        rlk_script_call(conn, req, until, answer);
+}
+
 /* Without memory, a request that has to be made in any case is put off, not refused. */
 static void put_off(struct rlk_answer *answer)
 {
@@ -106,7 +121,7 @@ void rlk_rpc_acquire(struct rlock_client *client, struct rlk_script_args_acquire
      * that. */
     args->not_after_us = rlk_conn_clock_offset_us(conn) + until / 1000;
     rlk_script_args_acquire(&req, client, args);
-    rlk_script_call(conn, &req, until, answer);
+    call(client, conn, &req, until, answer);
     finish(client, conn, &req, until, answer);
 }
 
@@ -135,6 +150,9 @@ void rlk_rpc_cancel(struct rlock_client *client, const struct rlk_hold *hold,
         return;
     rlk_script_args_cancel(&req, client, hold, rlk_client_marker_ms(client));
     rlk_script_call(conn, &req, until, answer);
+    /* rule: P11 */
+    if (rlk_confirm_is_on(&client->config.wait))
+        rlk_script_confirm(conn, &client->config.wait, until, answer);
     finish(client, conn, &req, until, answer);
 }
 
@@ -148,7 +166,10 @@ void rlk_rpc_renew(struct rlock_client *client, const struct rlk_hold *hold,
     if (!conn)
         return;
     rlk_script_args_renew(&req, client, hold, lease_ms, with);
-    rlk_script_call(conn, &req, until, answer);
+    if (with.looks)
+        rlk_script_call(conn, &req, until, answer);
+    else
+        call(client, conn, &req, until, answer);
     finish(client, conn, &req, until, answer);
 }
 
@@ -233,4 +254,35 @@ int rlk_rpc_command(struct rlock_client *client, int argc, const char *const *ar
     count_answer(client, argv[0], ret_answer, rlk_clock_boot());
     rlk_rpc_put(client, conn);
     return ret_answer->outcome == RLK_DONE ? 0 : ret_answer->code;
+}
+
+/* rule: P14 */
+int rlk_rpc_check_aof(struct rlock_client *client)
+{
+    const struct rlk_confirm own = { .aof = 1 };
+    int64_t until = rlk_clock_boot() + rlk_client_command_timeout(client);
+    char said[RLK_SERVER_ERROR_SIZE];
+    struct rlk_confirm_command command;
+    struct rlk_reply *reply = NULL;
+    struct rlk_answer answer;
+
+    if (!client->config.wait.aof)
+        return 0;
+    rlk_confirm_write(&command, &own, RLK_NS_PER_MS);
+    int rc = rlk_rpc_command(client, command.argc, command.argv, until, &answer, &reply);
+    rlk_reply_free(reply);
+    const char *message = rlk_error_message();
+    if (rc == EPROTO && rlk_confirm_by_replica(message, strlen(message))) {
+        rc = ENOTCONN; /* the master may be there again soon */
+    } else if (rc == EPROTO) {
+        snprintf(said, sizeof(said), "%s", message);
+        return rlk_error_set(ENOTSUP,
+                             "waitaof=1 requires WAITAOF (Redis 7.2 or later) and an "
+                             "append-only file: %s",
+                             said);
+    }
+    if (rc != ENOTCONN)
+        return rc;
+    rlk_error_clear(); /* each request will ask the server */
+    return 0;
 }

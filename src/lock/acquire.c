@@ -126,6 +126,8 @@ static bool judge_try(struct rlk_acquire_op *op)
         op->rc = 0;
         return true;
     }
+    if (op->verdict == TAKEN && now >= hold->end)
+        rlk_acquire_is_too_short(op);
     if (op->verdict == TAKEN_BY_OTHERS) {
         bool over = end_busy_try(op);
         if (over || op->verdict == TAKEN_BY_OTHERS)
@@ -150,7 +152,8 @@ static bool judge_try(struct rlk_acquire_op *op)
 static bool look_try(struct rlk_acquire_op *op)
 {
     op->now = rlk_clock_boot();
-    if (op->again && op->until - op->now < op->least)
+    int64_t left = op->until - op->now;
+    if (op->again && (left < op->least || rlk_acquire_is_last(op, left)))
         return end_try(op); /* with the code of the previous attempt */
     rlk_acquire_attempt(op);
     return judge_try(op);

@@ -14,7 +14,12 @@
 
 #include "base/error.h"
 
-enum { CANCEL_MS = 100 /* how long a cancel may last beyond the caller's deadline */ };
+#include <errno.h>
+
+enum {
+    CANCEL_MS = 100, /* how long a cancel may last beyond the caller's deadline */
+    LEASE_PARTS = 6  /* a lease is at least so many times as long as maxskew */
+};
 
 struct rlk_hold *rlk_acquire_new_hold(const struct rlk_acquire_op *op, bool tell)
 {
@@ -241,6 +246,64 @@ static bool confirm_lease(struct rlk_acquire_op *op, int64_t now)
     rlk_hold_held_locked(hold, answer.sent, ms < params->lease_ms ? ms : params->lease_ms,
                          answer.fate.token ? answer.fate.token : hold->token);
     return true;
+}
+
+bool rlk_acquire_is_too_short(struct rlk_acquire_op *op)
+{
+    const struct rlk_acquire_params *params = op->params;
+    long max_skew_ms = params->client->config.max_skew_ms;
+
+    /* rule: P17 */
+    if (params->lease_ms >= LEASE_PARTS * max_skew_ms)
+        return false;
+    op->verdict = FAILED;
+    op->answer.code = rlk_error_set(
+        EINVAL, "the lease (%ld ms) is not %d times as long as maxskew (%ld ms)",
+        params->lease_ms, LEASE_PARTS, max_skew_ms);
+    return true;
+}
+
+/* A grant was written by another client's connection, of which no replica was asked: the
+ * thread proves it before it enters, by a renewal. If that fails, the server is asked as
+ * if the grant had not been read. */
+void rlk_acquire_prove(struct rlk_acquire_op *op)
+{
+    const struct rlk_acquire_params *params = op->params;
+    struct rlk_registry *reg = &params->client->registry;
+    struct rlk_hold *hold = op->hold;
+    struct rlk_answer answer;
+    int64_t started = rlk_clock_boot(), until = rlk_acquire_until(op, started);
+    long lease_ms = first_lease(op);
+
+    /* rule: P13 */
+    if (started >= hold->end) {
+        rlk_hold_ask_anew_locked(hold);
+        return;
+    }
+    if (until > hold->end)
+        until = hold->end;
+    rlk_registry_unlock(reg);
+    rlk_rpc_renew(params->client, hold, lease_ms,
+                  (struct rlk_script_args_renew){ .tell = false }, until, &answer);
+    rlk_registry_lock(reg);
+    rlk_acquire_note_late(op, RLK_ATTEMPT_FLOOR_MS);
+    if (hold->state != RLK_HOLD_REQUESTED || !hold->request.granted)
+        return;
+    if (answer.outcome == RLK_DONE && answer.fate.what == RLK_HELD) {
+        int64_t ms = answer.fate.remaining_ms;
+        rlk_queue_reached_locked(hold->lock, rlk_clock_boot());
+        hold->request.moves = answer.moves;
+        rlk_hold_held_locked(hold, answer.sent, ms < lease_ms ? ms : lease_ms,
+                             answer.fate.token ? answer.fate.token : hold->token);
+        return;
+    }
+    if (answer.outcome == RLK_DONE) {
+        rlk_hold_gone_locked(hold);
+        return;
+    }
+    op->answer = answer;
+    rlk_queue_trouble_locked(hold->lock, answer.code, started);
+    rlk_hold_ask_anew_locked(hold);
 }
 
 bool rlk_acquire_enter_granted(struct rlk_acquire_op *op)

@@ -142,10 +142,30 @@ void rlk_acquire_abandon(struct rlk_hold *hold, const struct rlk_acquire_params 
 /* Ends the request that an earlier requester left behind, because no thread goes on with
  * it. */
 void rlk_acquire_withdraw(struct rlk_lock *lock, const struct rlk_acquire_params *params);
+/* The lease was over when the answer came: whether no answer could be in time, because
+ * the lease is too short for maxskew. Then the verdict is FAILED, with EINVAL. */
+bool rlk_acquire_is_too_short(struct rlk_acquire_op *op);
 /* Enters a hold for which the server has the lock until hold->end. False: the hold was
  * lost meanwhile, or may be older than one that this process believes in; the server is
  * to be asked again. */
 bool rlk_acquire_enter_granted(struct rlk_acquire_op *op);
+/* Whether the hold was granted, and replicas are still to confirm it (P13). */
+static inline bool rlk_acquire_must_prove(const struct rlk_acquire_op *op)
+{
+    const struct rlk_hold_request *request = &op->hold->request;
+
+    return request->unproven && request->granted &&
+           rlk_confirm_is_on(&op->params->client->config.wait);
+}
+/* Whether it is too late to ask again after too few replicas confirmed: the answer might
+ * come beyond the deadline, and would then say less than the present one. `left`: ns. */
+static inline bool rlk_acquire_is_last(const struct rlk_acquire_op *op, int64_t left)
+{
+    return op->answer.unconfirmed && left < RLK_CONFIRM_LEAST_MS * RLK_NS_PER_MS;
+}
+/* The requester has replicas confirm a granted hold. If they do not, the server is to be
+ * asked again. */
+void rlk_acquire_prove(struct rlk_acquire_op *op);
 /* The requester gives up with `rc`: passes its id on, or withdraws it. Returns 0 if the
  * process turns out to have the lock. Consumes the hold's reference. */
 int rlk_acquire_give_up(struct rlk_acquire_op *op, int rc);

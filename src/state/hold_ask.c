@@ -119,7 +119,7 @@ static void believe(struct rlk_hold *hold)
     hold->token = hold->request.grant_token;
     hold->tokens.by_message = true;
     hold->request.flags = hold->request.grant_flags;
-    hold->lease.short_ttl = true;
+    hold->lease.short_ttl = hold->request.unproven = true;
     int64_t ticket = hold->request.ticket;
     grant(hold, hold->request.ticket_sent, hold->id.grant_ms);
     if (!hold->request.granted) /* an older answer may still confirm that ticket */
@@ -169,8 +169,18 @@ void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining
     if (hold->request.flags & RLK_OWNER_DIED)
         hold->robust.owner_died = rlk_id_robust(&hold->id);
     hold->end = INT64_MIN;
+    hold->request.unproven = false;
     hold->lease.short_ttl = remaining_ms < hold->lease_ms;
     grant(hold, sent, remaining_ms);
+}
+
+void rlk_hold_found_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining_ms,
+                           uint64_t token)
+{
+    /* rule: P13 */
+    rlk_hold_held_locked(hold, sent, remaining_ms, token);
+    if (hold->state == RLK_HOLD_REQUESTED)
+        hold->request.unproven = true;
 }
 
 void rlk_hold_gone_locked(struct rlk_hold *hold)

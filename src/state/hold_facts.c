@@ -25,6 +25,12 @@ void rlk_hold_doubt_locked(struct rlk_hold *hold, int64_t now)
     rlk_hold_schedule_locked(hold);
 }
 
+/* rule: P17 */
+static int64_t end_of(const struct rlk_hold *hold, int64_t sent, int64_t ms)
+{
+    return rlk_hold_lease_end(sent, ms) - hold->lock->registry->skew_ns;
+}
+
 void rlk_hold_confirm_locked(struct rlk_hold *hold, int64_t sent, int64_t ms)
 {
     /* a server whose clock stepped back may answer with hours. No more is believed than
@@ -33,13 +39,13 @@ void rlk_hold_confirm_locked(struct rlk_hold *hold, int64_t sent, int64_t ms)
         ms = hold->lease_ms;
     hold->proof_sent = sent;
     /* an older answer does not lower D */
-    if (!rlk_hold_is_live(hold) || rlk_hold_lease_end(sent, ms) > hold->end)
+    if (!rlk_hold_is_live(hold) || end_of(hold, sent, ms) > hold->end)
         rlk_hold_relet_locked(hold, sent, ms);
 }
 
 void rlk_hold_relet_locked(struct rlk_hold *hold, int64_t sent, int64_t ms)
 {
-    int64_t end = rlk_hold_lease_end(sent, ms);
+    int64_t end = end_of(hold, sent, ms);
     int64_t third = ms * RLK_NS_PER_MS / 3;
 
     hold->end = end;
