@@ -53,14 +53,6 @@ static const struct nem_tenure *broken_by(const struct grants *grants,
     return NULL;
 }
 
-/* Whether the hold was taken by force so recently that the unlock, which may ask no
- * server, need not know. */
-static bool is_not_told_yet(const struct nem_judge *j, const struct nem_hold *hold)
-{
-    const struct nem_tenure *t = nem_force_took(j, hold);
-    return t && hold->unlocking->at <= nem_told_of_force_by(j, t);
-}
-
 static void judge_unbroken(struct nem_judge *j, const struct grants *grants,
                            const struct nem_hold *hold)
 {
@@ -75,7 +67,7 @@ static void judge_unbroken(struct nem_judge *j, const struct grants *grants,
         NEM_BREAKS(j, NEM_RULE_UNLOCK, lock_of(hold),
                    nem_excluded(j, lock_of(hold), nem_granted_after(hold),
                                 other->granted->before) ||
-                       is_not_told_yet(j, hold),
+                       nem_unlock_unaware_of_force(j, hold),
                    "%s: held from %.3f ms, unlock at %.3f ms gave 0; meanwhile, between "
                    "%.3f and %.3f ms, %s got it (%s)",
                    nem_who(invoke), nem_ms(j, hold->returned->at), nem_ms(j, invoke->at),

@@ -186,6 +186,51 @@ START_TEST(an_unlock_long_behind_a_force_knows)
 }
 END_TEST
 
+/* The link drips from the force until the unlock, or is bad at one of the two alone. */
+static void fair_lock_unlocks_behind_a_force(double from, double to)
+{
+    fault(NEM_FORCE, NEM_ALL, FAIR, 1099, 1101);
+    takes(11, FAIR, A, 999, 1001, 1985);
+    transaction(1000);
+    grants(FAIR, A, 2000);
+    checks(11, FAIR, A, 1050, 1985, 1);
+    transaction(1100);
+    leaves(FAIR, A, true);
+    holds(21, FAIR, B, 1101, 1102);
+    unlocks(11, FAIR, A, 1700, 1800, 1985, 0);
+    fault(NEM_DRIP, 1, NEM_ALL, from, to);
+}
+
+START_TEST(an_unlock_without_an_answer_knows_of_no_force_that_was_not_heard)
+{
+    fair_lock_unlocks_behind_a_force(1090, 1900);
+    EXCUSES(NEM_RULE_UNLOCK, 1);
+}
+END_TEST
+
+START_TEST(an_unlock_with_an_answer_knows_of_a_force_that_was_not_heard)
+{
+    fair_lock_unlocks_behind_a_force(1090, 1100);
+    BREAKS(NEM_RULE_UNLOCK, 1);
+}
+END_TEST
+
+START_TEST(an_unlock_without_an_answer_knows_of_a_force_that_was_heard)
+{
+    fair_lock_unlocks_behind_a_force(1690, 1900);
+    BREAKS(NEM_RULE_UNLOCK, 1);
+}
+END_TEST
+
+/* A thread that waits in the process may have got the lock without a request. */
+START_TEST(an_unlock_that_asks_nobody_knows_of_no_force_that_was_not_heard)
+{
+    unlocks_at(1700);
+    fault(NEM_DRIP, 1, NEM_ALL, 1090, 1100);
+    EXCUSES(NEM_RULE_UNLOCK, 1);
+}
+END_TEST
+
 static void passed_on_at(double at)
 {
     is_forced(1100);
@@ -407,6 +452,10 @@ static void add_force(Suite *suite)
     tcase_add_test(tc, a_loss_by_force_is_one_before_the_server_was_seen_to_end_it);
     tcase_add_test(tc, an_unlock_soon_behind_a_force_need_not_know);
     tcase_add_test(tc, an_unlock_long_behind_a_force_knows);
+    tcase_add_test(tc, an_unlock_without_an_answer_knows_of_no_force_that_was_not_heard);
+    tcase_add_test(tc, an_unlock_with_an_answer_knows_of_a_force_that_was_not_heard);
+    tcase_add_test(tc, an_unlock_without_an_answer_knows_of_a_force_that_was_heard);
+    tcase_add_test(tc, an_unlock_that_asks_nobody_knows_of_no_force_that_was_not_heard);
     tcase_add_test(tc, forced_hold_may_be_handed_off_shortly_after_the_force);
     tcase_add_test(tc, hand_off_long_after_a_force_is_a_violation);
 }
