@@ -5,6 +5,7 @@
 #ifndef RLK_CLIENT_H
 #define RLK_CLIENT_H
 
+#include "base/epoch.h"
 #include "client/loop.h"
 #include "client/subscriber.h"
 #include "client/watchdog.h"
@@ -100,7 +101,7 @@ int rlk_client_configure_default(struct rlk_config *config);
  * wrong. Async-signal-safe. */
 struct rlk_client_signal_call {
     sigset_t mask; /* the thread's previous mask */
-    unsigned phase;
+    struct rlk_epoch epoch;
 };
 struct rlock_client *rlk_client_signal_begin(struct rlock_client *client,
                                              struct rlk_client_signal_call *ret_call);

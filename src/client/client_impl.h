@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by client.c, client_table.c and client_exit.c. */
+/* Shared by client.c, client_table.c, client_default.c and client_exit.c. */
 #ifndef RLK_CLIENT_IMPL_H
 #define RLK_CLIENT_IMPL_H
 
@@ -27,6 +27,20 @@ void rlk_client_disown(struct rlock_client *client, bool tls_is_whole);
 /* The running client with the next number, which cannot be closed until
  * rlk_client_put; NULL: none. Locks: takes the table's mutex. */
 struct rlock_client *rlk_client_keep_after(uint64_t number);
+
+/* ---- client_default.c */
+
+/* What a program set for the default client; NULL: nothing. It may hold passwords. */
+struct rlk_client_default {
+    char *url;
+    rlock_clientattr_t *attr;
+};
+
+/* Copies URL and attributes. Returns 0, or ENOMEM with nothing to clear. */
+int rlk_client_default_copy(struct rlk_client_default *copy, const char *url,
+                            const rlock_clientattr_t *attr);
+/* Wipes and frees; harmless when cleared. */
+void rlk_client_default_clear(struct rlk_client_default *settings);
 
 /* ---- client_exit.c */
 

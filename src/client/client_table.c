@@ -6,8 +6,8 @@
  * any.
  *
  * The table is a list. Who changes it holds mu; calls that look for their client do not.
- * Such a look is counted, and a client that left the table is freed only when all looks
- * that may have found it have ended.
+ * Such a look is a reader of base/epoch.h, and a client that left the table is freed only
+ * when all looks that may have found it have ended.
  */
 #include "client/client_impl.h"
 
@@ -29,16 +29,11 @@ static struct rlock_client *_Atomic default_client;
 static bool default_opening; /* one thread opens it, the others wait */
 /* The set of clients is being changed: a child must not trust its copy. */
 static atomic_bool changing;
-static char *default_url;
-static rlock_clientattr_t *default_attr;
+static struct rlk_client_default settings;
 static struct rlk_cond changed; /* signalled when default_opening or draining ends */
 static rlk_once_t once = RLK_ONCE_INIT;
 static int once_rc;
-/* Looks into the table without mu, and calls from signal handlers, counted by the phase
- * in which they began. A thread that waits for them ends the phase first, so that it does
- * not wait for later ones. */
-static _Atomic unsigned looks[2], look_phase;
-static bool draining; /* one thread waits for them */
+static bool draining; /* one thread waits for looks to end */
 
 /* ---- forks */
 
@@ -78,8 +73,7 @@ static void forked_child(bool late)
     rlk_subscriber_forget();
     rlk_sync_cond_init(&changed);
     default_opening = draining = false;
-    for (int i = 0; i < 2; i++) /* the counts of the parent's threads */
-        atomic_store(&looks[i], 0);
+    rlk_epoch_forget();
     for (struct rlock_client *client = first; client; client = client->next)
         rlk_client_disown(client, tls_is_whole);
     if (!late)
@@ -188,27 +182,6 @@ void rlk_client_put(struct rlock_client *client)
         ;
 }
 
-/* A look into the table without mu. */
-struct look {
-    unsigned phase;
-    unsigned generation;
-};
-
-static struct look begin_look(void)
-{
-    struct look look = { atomic_load(&look_phase), rlk_fork_generation() };
-
-    atomic_fetch_add(&looks[look.phase], 1);
-    return look;
-}
-
-/* The child of a signal handler that forked within the look does not count it. */
-static void end_look(struct look look)
-{
-    if (look.generation == rlk_fork_generation())
-        atomic_fetch_sub(&looks[look.phase], 1);
-}
-
 struct rlock_client *rlk_client_keep_after(uint64_t number)
 {
     struct rlock_client *client = NULL;
@@ -274,7 +247,7 @@ static int need_default_locked(void)
         return 0;
     default_opening = true;
     rlk_sync_mutex_unlock(&mu);
-    int rc = open_client(&client, default_url, default_attr, true);
+    int rc = open_client(&client, settings.url, settings.attr, true);
     rlk_sync_mutex_lock(&mu);
     default_opening = false;
     if (rc == 0)
@@ -306,12 +279,12 @@ static int need_running_locked(struct rlock_client *client)
  * be about to be closed. */
 static struct rlock_client *get_at_once(uint64_t number)
 {
-    struct look look = begin_look();
+    struct rlk_epoch look = rlk_epoch_enter();
     struct rlock_client *client = find(number);
 
     if (client && !use(client))
         client = NULL;
-    end_look(look);
+    rlk_epoch_leave(look);
     return client;
 }
 
@@ -362,47 +335,17 @@ int rlk_client_peek(uint64_t number, struct rlock_client **ret_client)
     return 0;
 }
 
-/* Copies what rlk_client_set_default stored: opening may read a file, which must not
- * happen with mu held. Both NULL if nothing was stored. Returns 0 or ENOMEM. */
-static int copy_default(char **ret_url, rlock_clientattr_t **ret_attr)
-{
-    char *url = NULL;
-    rlock_clientattr_t *attr = NULL;
-
-    rlk_sync_mutex_lock(&mu);
-    if (default_url)
-        url = strdup(default_url);
-    if (default_attr)
-        attr = malloc(sizeof(*attr));
-    if (attr)
-        memcpy(attr, default_attr, sizeof(*attr));
-    bool whole = !default_url == !url && !default_attr == !attr;
-    rlk_sync_mutex_unlock(&mu);
-    *ret_url = url;
-    *ret_attr = attr;
-    return whole ? 0 : rlk_error_set(ENOMEM, "out of memory");
-}
-
-static void drop_default(char *url, rlock_clientattr_t *attr)
-{
-    if (url)
-        explicit_bzero(url, strlen(url));
-    free(url);
-    if (attr)
-        explicit_bzero(attr, sizeof(*attr));
-    free(attr);
-}
-
 int rlk_client_configure_default(struct rlk_config *config)
 {
-    rlock_clientattr_t *attr;
-    char *url;
+    struct rlk_client_default copy;
 
     memset(config, 0, sizeof(*config));
-    int rc = copy_default(&url, &attr);
-    if (rc == 0)
-        rc = rlk_client_configure(config, url, attr);
-    drop_default(url, attr);
+    rlk_sync_mutex_lock(&mu);
+    int rc = rlk_client_default_copy(&copy, settings.url, settings.attr);
+    rlk_sync_mutex_unlock(&mu);
+    if (rc == 0) /* may read a file */
+        rc = rlk_client_configure(config, copy.url, copy.attr);
+    rlk_client_default_clear(&copy);
     return rc;
 }
 
@@ -461,10 +404,10 @@ int rlk_client_peek_pointer(const struct rlock_client *client,
 
 int rlk_client_keep(struct rlock_client *client)
 {
-    struct look look = begin_look();
+    struct rlk_epoch look = rlk_epoch_enter();
     bool kept = is_open(client) && use(client);
 
-    end_look(look);
+    rlk_epoch_leave(look);
     if (!kept) { /* the thread that closes it may find a lock held */
         rlk_sync_mutex_lock(&mu);
         kept = is_open(client) && use(client);
@@ -477,20 +420,17 @@ struct rlock_client *rlk_client_signal_begin(struct rlock_client *client,
                                              struct rlk_client_signal_call *ret_call)
 {
     rlk_sync_signals_block(&ret_call->mask);
-    ret_call->phase =
-        begin_look().phase; /* no handler runs, so that none forks, within */
+    ret_call->epoch = rlk_epoch_enter();
     return client ? client : atomic_load(&default_client);
 }
 
 void rlk_client_signal_end(const struct rlk_client_signal_call *call)
 {
-    atomic_fetch_sub(&looks[call->phase], 1);
+    rlk_epoch_leave(call->epoch);
     rlk_sync_signals_restore(&call->mask);
 }
 
-/* Waits for looks that may have found a client which is no longer in the table. Waits
- * for each phase in turn, because a look may have read the phase before it ended and
- * counted itself later. Looks that begin meanwhile count in the other phase. Locks:
+/* Waits for looks that may have found a client which is no longer in the table. Locks:
  * holds mu, and drops it while waiting. */
 static void drain_looks_locked(void)
 {
@@ -498,12 +438,7 @@ static void drain_looks_locked(void)
         rlk_sync_cond_wait(&changed, &mu, RLK_NEVER);
     draining = true;
     rlk_sync_mutex_unlock(&mu);
-    for (int i = 0; i < 2; i++) {
-        unsigned next = 1 - atomic_load(&look_phase);
-        while (atomic_load(&looks[next]) > 0)
-            rlk_sync_pause(); /* these take no mutex and end within moments */
-        atomic_store(&look_phase, next);
-    }
+    rlk_epoch_wait();
     rlk_sync_mutex_lock(&mu);
     draining = false;
     rlk_sync_cond_broadcast(&changed);
@@ -569,8 +504,7 @@ int rlk_client_close(struct rlock_client *client)
 
 int rlk_client_set_default(const char *url, const rlock_clientattr_t *attr)
 {
-    rlock_clientattr_t *attr_copy = NULL;
-    char *url_copy = NULL;
+    struct rlk_client_default wanted;
     struct rlk_config probe = { .url = NULL };
     int rc = rlk_client_check_process();
 
@@ -579,30 +513,19 @@ int rlk_client_set_default(const char *url, const rlock_clientattr_t *attr)
     /* An error of the first use is found here. */
     rc = rlk_client_configure(&probe, url, attr);
     rlk_url_config_clear(&probe);
+    if (rc == 0)
+        rc = rlk_client_default_copy(&wanted, url, attr);
     if (rc != 0)
         return rc;
-    if (url && !(url_copy = strdup(url)))
-        return rlk_error_set(ENOMEM, "out of memory");
-    if (attr) {
-        attr_copy = malloc(sizeof(*attr_copy));
-        if (!attr_copy) {
-            free(url_copy);
-            return rlk_error_set(ENOMEM, "out of memory");
-        }
-        memcpy(attr_copy, attr, sizeof(*attr_copy));
-    }
     rlk_sync_mutex_lock(&mu);
     if (default_client || default_opening) {
         rc = rlk_error_set(EBUSY, "the default client is open already");
     } else {
-        char *old_url = default_url;
-        rlock_clientattr_t *old_attr = default_attr;
-        default_url = url_copy;
-        default_attr = attr_copy;
-        url_copy = old_url;
-        attr_copy = old_attr;
+        struct rlk_client_default old = settings;
+        settings = wanted;
+        wanted = old;
     }
     rlk_sync_mutex_unlock(&mu);
-    drop_default(url_copy, attr_copy);
+    rlk_client_default_clear(&wanted);
     return rc;
 }
