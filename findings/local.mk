@@ -10,4 +10,7 @@ EXTRA_DIST += \
 	findings/python-redis-lock-takes-and-raises.sh \
 	findings/python-redis-lock-waits-for-the-free.sh \
 	findings/fakeredis-get-is-a-status.sh \
-	findings/glibc-ppoll-time64-fortify.sh
+	findings/glibc-ppoll-time64-fortify.sh \
+	findings/sentinel-master-is-the-old-one.sh \
+	findings/redis-wait-is-late.sh \
+	findings/valkey-wait-is-of-the-connection.sh
