@@ -84,19 +84,20 @@ static bool was_within_earshot(const struct nem_judge *j, unsigned process, int6
            !nem_refused(j, from, to);
 }
 
-bool nem_unlock_unaware_of_force(const struct nem_judge *j, const struct nem_hold *hold)
+bool nem_unlock_unaware_of_force(const struct nem_judge *j, const struct nem_hold *hold,
+                                 const struct nem_tenure *other)
 {
     const struct nem_tenure *t = nem_force_took(j, hold);
-    unsigned process = hold->life->process, lock = hold->returned->lock;
-    if (!t)
+    unsigned process = hold->life->process;
+    if (!t || other->granted->number < t->left->number)
         return false;
     int64_t by = nem_told_of_force_by(j, t);
     if (hold->unlocking->at <= by)
         return true;
-    bool asks = !nem_passes(lock) && !nem_retains(lock);
-    return !was_within_earshot(j, process, t->left->after, by) &&
-           !(asks &&
-             was_within_earshot(j, process, hold->unlocking->at, hold->unlocked->at));
+    int64_t from = hold->unlocking->at, to = hold->unlocked->at;
+    bool asks = !nem_passes(hold->returned->lock) && !hold->reading && !hold->turned;
+    bool answered = !nem_unreachable(j, process, from, to) && !nem_refused(j, from, to);
+    return !was_within_earshot(j, process, t->left->after, by) && !(asks && answered);
 }
 
 static void judge_hold(struct nem_judge *j, const struct nem_hold *hold)

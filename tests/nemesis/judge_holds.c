@@ -67,7 +67,7 @@ static void judge_unbroken(struct nem_judge *j, const struct grants *grants,
         NEM_BREAKS(j, NEM_RULE_UNLOCK, lock_of(hold),
                    nem_excluded(j, lock_of(hold), nem_granted_after(hold),
                                 other->granted->before) ||
-                       nem_unlock_unaware_of_force(j, hold),
+                       nem_unlock_unaware_of_force(j, hold, other),
                    "%s: held from %.3f ms, unlock at %.3f ms gave 0; meanwhile, between "
                    "%.3f and %.3f ms, %s got it (%s)",
                    nem_who(invoke), nem_ms(j, hold->returned->at), nem_ms(j, invoke->at),

@@ -269,10 +269,12 @@ bool nem_force_took_before(const struct nem_judge *j, const struct nem_hold *hol
 /* The time by which the process learns it, if it is reached: until then it may believe in
  * the hold. */
 int64_t nem_told_of_force_by(const struct nem_judge *j, const struct nem_tenure *t);
-/* Whether the unlock that gave 0 need not know that the hold was taken by force: the
- * force came just before; or the process did not hear of it, and its request to release
- * had no answer. Where a thread of the process may be next, unlock may ask nobody. */
-bool nem_unlock_unaware_of_force(const struct nem_judge *j, const struct nem_hold *hold);
+/* Whether the unlock that gave 0 need not know that the hold was taken by force before
+ * the `other` was granted: the force came just before the unlock; or the process did not
+ * hear of it, and its request to release had no answer. Where a thread of the process may
+ * be next, or may still read, unlock may ask nobody. */
+bool nem_unlock_unaware_of_force(const struct nem_judge *j, const struct nem_hold *hold,
+                                 const struct nem_tenure *other);
 
 /* ---- judge_holds.c */
 

@@ -231,6 +231,17 @@ START_TEST(an_unlock_that_asks_nobody_knows_of_no_force_that_was_not_heard)
 }
 END_TEST
 
+START_TEST(a_grant_before_the_force_excuses_no_unlock)
+{
+    is_forced(1100);
+    taken_and_lost(1050);
+    holds(21, MUTEX, B, 1050, 1060);
+    unlocks(11, MUTEX, A, 1700, 1701, 1985, 0);
+    fault(NEM_DRIP, 1, NEM_ALL, 1090, 1100);
+    BREAKS(NEM_RULE_UNLOCK, 1);
+}
+END_TEST
+
 static void passed_on_at(double at)
 {
     is_forced(1100);
@@ -456,6 +467,7 @@ static void add_force(Suite *suite)
     tcase_add_test(tc, an_unlock_with_an_answer_knows_of_a_force_that_was_not_heard);
     tcase_add_test(tc, an_unlock_without_an_answer_knows_of_a_force_that_was_heard);
     tcase_add_test(tc, an_unlock_that_asks_nobody_knows_of_no_force_that_was_not_heard);
+    tcase_add_test(tc, a_grant_before_the_force_excuses_no_unlock);
     tcase_add_test(tc, forced_hold_may_be_handed_off_shortly_after_the_force);
     tcase_add_test(tc, hand_off_long_after_a_force_is_a_violation);
 }
