@@ -10,18 +10,18 @@
 
 struct rlk_epoch {
     unsigned number;
-    unsigned generation;
+    unsigned generation; /* of the counter */
 };
 
 /* Begins a read, which must end within moments and take no mutex. Async-signal-safe.
  * Blocks: no. Thread: any. */
 struct rlk_epoch rlk_epoch_enter(void);
-/* The child of a signal handler that forked within the read does not count it.
+/* Does nothing in the child of a signal handler that forked within the read.
  * Async-signal-safe. */
 void rlk_epoch_leave(struct rlk_epoch epoch);
 
 /* Waits until all reads that began before this call have ended. Not for two threads at a
- * time. Locks: none held that a signal handler's read waits for. */
+ * time, and not within a read, which would wait for itself. Blocks: until then; spins. */
 void rlk_epoch_wait(void);
 
 /* In a child: forgets the reads of the parent's threads. */

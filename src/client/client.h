@@ -97,8 +97,8 @@ int rlk_client_configure_default(struct rlk_config *config);
 
 /* For a call from a signal handler: `client`, or for NULL the default client, or NULL
  * if that is not open. Until rlk_client_signal_end the client is not closed, and the
- * thread runs no other signal handler, which might fork: the child's count would be
- * wrong. Async-signal-safe. */
+ * thread runs no other signal handler, which might fork: the child would go on with
+ * what it read in the parent. Async-signal-safe. */
 struct rlk_client_signal_call {
     sigset_t mask; /* the thread's previous mask */
     struct rlk_epoch epoch;
