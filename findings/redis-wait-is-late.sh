@@ -66,5 +66,5 @@ for name, (median, longest) in (('idle', idle), ('beside a client that sends PIN
 print('still so' if idle[0] > 50 and busy[0] < 30 and often[0] < 30 else 'changed')
 PY
 say 'expected: some 10 ms each'
-python3 "$work/finding.py" "$port" >"$work/seen"
+python3 "$work/finding.py" "$port" >"$work/seen" || exit 2
 verdict "$work/seen"

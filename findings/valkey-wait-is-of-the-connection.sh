@@ -21,6 +21,7 @@ import os, signal, socket, subprocess, sys, time
 
 valkey, work = sys.argv[1], sys.argv[2]
 os.chmod(valkey, 0o755)
+started = []
 
 class Connection:
     def __init__(self, port):
@@ -44,13 +45,13 @@ def start(program, *more):
     with open('%s/%d.log' % (work, port), 'w') as log:
         process = subprocess.Popen([program, '--port', str(port), '--bind', '127.0.0.1', '--save', '', '--dir', work, *more],
                                    stdout=log, stderr=log)
+    started.append(process)
     for _ in range(100):
         try:
             return process, port, Connection(port)
         except OSError:
             time.sleep(0.1)
-    print('cannot: no server')
-    sys.exit(2)
+    sys.exit('cannot: no server')
 
 def version(c):
     info = dict(l.split(':', 1) for l in c.call('INFO', 'server').splitlines() if ':' in l)
@@ -58,30 +59,31 @@ def version(c):
 
 def look(program):
     """What WAIT says on the connection that wrote, and on one that read, while the replica is stopped."""
-    master, port, writer = start(program)
-    replica, _, of_replica = start(program, '--replicaof', '127.0.0.1', str(port))
-    try:
-        for _ in range(200):
-            if 'state=online' in writer.call('INFO', 'replication') and writer.call('WAIT', '1', '100') == '1':
-                break
-            time.sleep(0.1)
-        reader = Connection(port)
-        replica.send_signal(signal.SIGSTOP)
-        assert writer.call('SET', 'lock', 'mine') == 'OK'
-        assert reader.call('GET', 'lock') == 'mine'
-        seen = int(writer.call('WAIT', '1', '500')), int(reader.call('WAIT', '1', '500'))
-        name = version(writer)
-        replica.send_signal(signal.SIGCONT)
-        assert writer.call('WAIT', '1', '5000') == '1'
-    finally:
-        replica.send_signal(signal.SIGCONT)
-        for process in replica, master:
-            process.terminate()
-            process.wait()
+    _, port, writer = start(program)
+    replica, _, _ = start(program, '--replicaof', '127.0.0.1', str(port))
+    for _ in range(200):
+        if 'state=online' in writer.call('INFO', 'replication') and writer.call('WAIT', '1', '100') == '1':
+            break
+        time.sleep(0.1)
+    reader = Connection(port)
+    replica.send_signal(signal.SIGSTOP)
+    assert writer.call('SET', 'lock', 'mine') == 'OK'
+    assert reader.call('GET', 'lock') == 'mine'
+    seen = int(writer.call('WAIT', '1', '500')), int(reader.call('WAIT', '1', '500'))
+    name = version(writer)
+    replica.send_signal(signal.SIGCONT)
+    assert writer.call('WAIT', '1', '5000') == '1'
     print('%s: WAIT 1 500 of the writer: %d; of the reader: %d' % (name, *seen))
     return name, seen
 
-redis, new = look('redis-server'), look(valkey)
+try:
+    redis, new = look('redis-server'), look(valkey)
+finally:
+    for process in started:
+        process.send_signal(signal.SIGCONT)
+        process.terminate()
+    for process in started:
+        process.wait()
 if not redis[0].startswith('Redis 7.0.'):
     sys.exit('cannot: redis-server is to be a Redis 7.0')
 print('still so' if redis[1] == (0, 0) and new[1] == (0, 1) else 'changed')
