@@ -256,9 +256,9 @@ START_TEST(no_grant_found_by_a_cancel_is_believed_for_longer_than_its_term)
     for (int i = 0;; i++) {
         scene_says(&x, "ok", "async t timedlock m %ld", wait);
         ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
-        /* a repeated acquire, for a poll that had no answer, would find the grant first */
-        int again = SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REQUEST,
-                               .action = TEST_DROP);
+        /* else, after a poll without an answer, a repeated acquire may find the grant */
+        int again =
+            SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REQUEST, .action = TEST_DROP);
         scene_says(&y, "ok", "on t unlock m"); /* to x, which gets no message */
         step(-HOUR_MS);
         const char *news = worker_news(&x, "done t", SCENE_SOON_MS);
