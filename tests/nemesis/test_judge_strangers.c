@@ -18,14 +18,19 @@ static void is_forced(double at)
     fault(NEM_FORCE, NEM_ALL, MUTEX, at - 1, at + 1);
 }
 
+static void lock_taken_and_lost(unsigned lock, double believes_until)
+{
+    takes(11, lock, A, 999, 1001, 1985);
+    transaction(1000);
+    grants(lock, A, 2000);
+    checks(11, lock, A, believes_until, 1985, 1);
+    transaction(1100);
+    leaves(lock, A, true);
+}
+
 static void taken_and_lost(double believes_until)
 {
-    takes(11, MUTEX, A, 999, 1001, 1985);
-    transaction(1000);
-    grants(MUTEX, A, 2000);
-    checks(11, MUTEX, A, believes_until, 1985, 1);
-    transaction(1100);
-    leaves(MUTEX, A, true);
+    lock_taken_and_lost(MUTEX, believes_until);
 }
 
 START_TEST(force_victim_may_be_found_without_the_lock)
@@ -190,12 +195,7 @@ END_TEST
 static void fair_lock_unlocks_behind_a_force(double from, double to)
 {
     fault(NEM_FORCE, NEM_ALL, FAIR, 1099, 1101);
-    takes(11, FAIR, A, 999, 1001, 1985);
-    transaction(1000);
-    grants(FAIR, A, 2000);
-    checks(11, FAIR, A, 1050, 1985, 1);
-    transaction(1100);
-    leaves(FAIR, A, true);
+    lock_taken_and_lost(FAIR, 1050);
     holds(21, FAIR, B, 1101, 1102);
     unlocks(11, FAIR, A, 1700, 1800, 1985, 0);
     fault(NEM_DRIP, 1, NEM_ALL, from, to);
