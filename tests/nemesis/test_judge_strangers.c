@@ -231,6 +231,23 @@ START_TEST(an_unlock_that_asks_nobody_knows_of_no_force_that_was_not_heard)
 }
 END_TEST
 
+/* Only the last of the threads that read together asks the server. */
+START_TEST(a_readers_unlock_knows_of_no_force_that_was_not_heard)
+{
+    static const char reader[] = "p1:1:1:r300";
+    fault(NEM_FORCE, NEM_ALL, RWLOCK, 1099, 1101);
+    takes(11, RWLOCK, reader, 999, 1001, 1985)->reading = true;
+    transaction(1000);
+    reads(RWLOCK, reader, 2000, true);
+    transaction(1100);
+    leaves(RWLOCK, reader, true);
+    holds(21, RWLOCK, "p2:1:1:w300", 1101, 1102);
+    unlocks(11, RWLOCK, reader, 1700, 1701, 1985, 0);
+    fault(NEM_DRIP, 1, NEM_ALL, 1090, 1100);
+    EXCUSES(NEM_RULE_UNLOCK, 1);
+}
+END_TEST
+
 START_TEST(a_grant_before_the_force_excuses_no_unlock)
 {
     is_forced(1100);
@@ -467,6 +484,7 @@ static void add_force(Suite *suite)
     tcase_add_test(tc, an_unlock_with_an_answer_knows_of_a_force_that_was_not_heard);
     tcase_add_test(tc, an_unlock_without_an_answer_knows_of_a_force_that_was_heard);
     tcase_add_test(tc, an_unlock_that_asks_nobody_knows_of_no_force_that_was_not_heard);
+    tcase_add_test(tc, a_readers_unlock_knows_of_no_force_that_was_not_heard);
     tcase_add_test(tc, a_grant_before_the_force_excuses_no_unlock);
     tcase_add_test(tc, forced_hold_may_be_handed_off_shortly_after_the_force);
     tcase_add_test(tc, hand_off_long_after_a_force_is_a_violation);
