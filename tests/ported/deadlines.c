@@ -88,11 +88,10 @@ enum { PAST_TRIES = 10 };
 /* Sets rc to the result of a call behind its deadline. */
 #define TRY_PAST(rc, call)                                                               \
     do {                                                                                 \
-        for (int tries = PAST_TRIES; tries-- > 0;) {                                     \
+        int tries = PAST_TRIES;                                                          \
+        do                                                                               \
             (rc) = (call);                                                               \
-            if ((rc) != ETIMEDOUT)                                                       \
-                break;                                                                   \
-        }                                                                                \
+        while ((rc) == ETIMEDOUT && --tries > 0);                                        \
     } while (0)
 
 static void try_mutex(void)
