@@ -194,7 +194,7 @@ static bool holds_password(const char *url)
     const char *from = strstr(url, "://");
     from = from ? from + strlen("://") : url;
     const char *sign = strrchr(from, '@'), *colon = strchr(from, ':');
-    return sign && colon && colon < sign;
+    return (sign && colon && colon < sign) || strstr(from, "sentinelpassword=");
 }
 
 /* The first line of the file. Ends the program if there is none. */
@@ -290,8 +290,13 @@ static void note_server(const rlock_client_t *client, bool by_option)
 /* Options for TLS beside a URL without TLS are an error, because the user expects TLS. */
 static void check_tls(const struct cli_command *command, const struct cli_server *server)
 {
-    bool is_tls = strncasecmp(named.url, "rediss:", 7) == 0 ||
-                  strncasecmp(named.url, "valkeys:", 8) == 0;
+    static const char *const schemes[] = { "rediss:",           "valkeys:",
+                                           "rediss-sentinel:",  "rediss+sentinel:",
+                                           "valkeys-sentinel:", "valkeys+sentinel:" };
+    bool is_tls = false;
+
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
+        is_tls |= strncasecmp(named.url, schemes[i], strlen(schemes[i])) == 0;
 
     for (size_t i = 0; i < sizeof(server->tls) / sizeof(server->tls[0]); i++)
         if (server->tls[i] && !is_tls)

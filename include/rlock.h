@@ -387,11 +387,14 @@ typedef struct rlock_stats {
  * checks it).
  *
  * url   redis://[user[:password]@]host[:port][/db][?parameters], rediss:// the same over
- *       TLS (valkey:// and valkeys:// mean the same), or
+ *       TLS (valkey:// and valkeys:// mean the same),
+ *       redis-sentinel://[user[:password]@]sentinel[:port][,sentinel...]/master[/db]
+ *       (rediss-sentinel:// over TLS; doc/SENTINEL.md), or
  *       unix:///path/to/socket[?parameters]; parameters: db, lease, presence,
  *       commandtimeout, connecttimeout (ms), mutextype=recursive|errorcheck|normal,
  *       handoffms, handoffcount, retain (ms), guard=0|1; with TLS: cafile, cadir,
- *       certfile, keyfile, tlsname, verify=full|ca (rlock_clientattr_setcafile).
+ *       certfile, keyfile, tlsname, verify=full|ca (rlock_clientattr_setcafile); with
+ *       Sentinel: sentineluser, sentinelpassword.
  *       NULL or empty: $RLOCK_URL; if that is unset or empty, the URL in the system's
  *       file /etc/rlock.conf (below configure's sysconfdir; RLOCK_CONF names another
  *       file, see rlock.conf(5)); without such a file, redis://127.0.0.1:6379. The URL
@@ -511,6 +514,12 @@ int rlock_clientattr_getguard(const rlock_clientattr_t *attr, int *ret_guard);
  * ENAMETOOLONG: over 255 or 2,047 bytes. Credentials in the URL override these. */
 int rlock_clientattr_setcredentials(rlock_clientattr_t *attr, const char *user,
                                     const char *password);
+/* The same for the sentinels of a redis-sentinel:// URL, which have users of their own;
+ * without them they get no credentials. No effect with other URLs. Together with the
+ * texts below they have at most 1,500 bytes, else ENAMETOOLONG. The URL's sentineluser
+ * and sentinelpassword override them. Since: 0.1 */
+int rlock_clientattr_setsentinelcredentials(rlock_clientattr_t *attr, const char *user,
+                                            const char *password);
 /* NULL: none */
 int rlock_clientattr_seteventcallback(rlock_clientattr_t *attr, rlock_event_fn fn,
                                       void *arg);

@@ -398,7 +398,9 @@ static int diagnose(struct rlk_diagnosis *d)
 {
     struct sample samples[SAMPLES];
 
-    int rc = rlk_diagnose_reach(d);
+    int rc = rlk_diagnose_sentinel(d);
+    if (rc == 0)
+        rc = rlk_diagnose_reach(d);
     if (rc == 0)
         rc = take_samples(d, samples);
     if (rc == 0)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files of rlock_client_diagnose: diagnose.c (the call, and what is
- * measured), diagnose_server.c (what the server reports about itself), diagnose_kind.c
- * (whether it is Redis or Valkey at all) and diagnose_acl.c (what the user may do). No
- * other file includes this. Thread: the caller's. */
+ * measured), diagnose_sentinel.c (the sentinels), diagnose_server.c (what the server
+ * reports about itself), diagnose_kind.c (whether it is Redis or Valkey at all) and
+ * diagnose_acl.c (what the user may do). No other file includes this. Thread: the
+ * caller's. */
 #ifndef RLK_DIAGNOSE_H
 #define RLK_DIAGNOSE_H
 
 #include "client/client.h"
+#include "net/sentinel.h"
 
 #include <syslog.h>
 
@@ -73,6 +75,12 @@ int rlk_diagnose_leases(struct rlk_diagnosis *d);
 int rlk_diagnose_acl(struct rlk_diagnosis *d);
 /* Whether the connection uses TLS, and whether it is configured well. */
 int rlk_diagnose_tls(struct rlk_diagnosis *d);
+/* The sentinels of the URL. */
+int rlk_diagnose_sentinel(struct rlk_diagnosis *d);
+/* The host of the server: the URL's, or that of the master, which is copied to *master.
+ * NULL: a Unix socket. */
+const char *rlk_diagnose_sentinel_host(const struct rlk_diagnosis *d,
+                                       struct rlk_sentinel_master *master);
 /* Who else can act as this user, or read the traffic. */
 int rlk_diagnose_access(struct rlk_diagnosis *d);
 

@@ -364,14 +364,16 @@ int rlk_diagnose_access(struct rlk_diagnosis *d)
     const char *user = target->user ? target->user : "default";
     char shown[RLK_LOG_NAME_SIZE];
     enum rights rights;
-    bool near = !target->host || is_this_host(target->host);
+    struct rlk_sentinel_master master;
+    const char *host = rlk_diagnose_sentinel_host(d, &master);
+    bool near = !host || is_this_host(host);
     bool has_key = d->has_certificate; /* rlk_diagnose_tls has looked before */
 
     int rc = look_for_all(d, user, &rights);
     if (rc != 0)
         return rc;
     rlk_log_name(shown, sizeof(shown), user, strlen(user));
-    if (target->host && !target->password && !has_key)
+    if (host && !target->password && !has_key)
         return rlk_diagnose_tell(
             d, near ? LOG_NOTICE : LOG_WARNING, "access",
             "The server asks for no password: everybody who reaches its port can take, "

@@ -27,7 +27,9 @@ static bool look(struct rlk_diagnosis *d, struct rlk_tls_facts *ret_facts)
 int rlk_diagnose_tls(struct rlk_diagnosis *d)
 {
     const struct rlk_tls_settings *settings = &d->client->config.target.tls;
-    const char *name = settings->name ? settings->name : d->client->config.target.host;
+    struct rlk_sentinel_master master;
+    const char *host = rlk_diagnose_sentinel_host(d, &master);
+    const char *name = settings->name ? settings->name : host ? host : "";
     struct rlk_tls_facts facts;
 
     if (!settings->on || !look(d, &facts))

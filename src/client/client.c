@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "client/renewer.h"
 #include "net/conf.h"
+#include "net/sentinel.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -29,6 +30,7 @@ struct rlk_heritage {
     struct rlk_watch watch;
     struct rlk_peer_watch peer_watch;
     struct rlk_subscription subscription;
+    struct rlk_monitor monitor;
     struct rlk_pool *pool;
 };
 static struct rlk_heritage *inherited __attribute__((used)); /* read by the child only */
@@ -44,6 +46,7 @@ static void inherit(struct rlock_client *client)
     memcpy(&heritage->watch, &client->watch, sizeof(client->watch));
     memcpy(&heritage->peer_watch, &client->peer_watch, sizeof(client->peer_watch));
     memcpy(&heritage->subscription, &client->subscription, sizeof(client->subscription));
+    memcpy(&heritage->monitor, &client->monitor, sizeof(client->monitor));
     memset(&heritage->registry.random, 0, sizeof(heritage->registry.random)); /* T13 */
     heritage->pool = client->pool;
     heritage->older = inherited;
@@ -61,6 +64,7 @@ void rlk_client_release(struct rlock_client *client)
         return;
     rlk_registry_destroy(&client->registry);
     rlk_livefile_free(client);
+    rlk_sentinel_book_free(client->config.target.book);
     rlk_url_config_clear(&client->config);
     free(client->heritage);
     free(client);
@@ -153,6 +157,8 @@ int rlk_client_configure(struct rlk_config *config, const char *url,
         rc = copy_text(&config->target.password, attr->rlk_password);
     if (rc == 0)
         rc = rlk_url_tls_take(&config->target.tls, attr->rlk_texts);
+    if (rc == 0)
+        rc = rlk_url_sentinel_take(&config->target.sentinels, attr->rlk_texts);
     if (rc != 0)
         return rc;
     if (!url || !url[0])
@@ -178,6 +184,27 @@ static void end_tls(struct rlock_client *client)
 {
     rlk_tls_store_free(client->config.target.tls_store);
     client->config.target.tls_store = NULL;
+}
+
+static int make_book(struct rlock_client *client)
+{
+    struct rlk_target *target = &client->config.target;
+
+    if (target->sentinels.count > 0 && !target->book)
+        target->book = rlk_sentinel_book_create();
+    return target->sentinels.count > 0 && !target->book ? ENOMEM : 0;
+}
+
+/* rule: P9 */
+/* The two threads leave the old master at once, and not only when they look next. */
+static void tell_of_move(struct rlk_moves *moves)
+{
+    struct rlk_registry *reg =
+        &RLK_CONTAINER_OF(moves, struct rlock_client, moves)->registry;
+
+    rlk_registry_lock(reg);
+    reg->watchdog_dirty = reg->subscriber_dirty = true;
+    rlk_registry_unlock(reg);
 }
 
 static int make_pool(struct rlock_client *client)
@@ -210,6 +237,7 @@ int rlk_client_start(struct rlock_client *client, bool is_default)
     if (!client->heritage)
         return ENOMEM;
     make_conn_name(client);
+    client->moves.tell = tell_of_move;
     reg->watchdog = reg->subscriber = NULL;
     reg->client_number = is_default ? 0 : client->number;
     reg->uuid = client->uuid;
@@ -221,6 +249,8 @@ int rlk_client_start(struct rlock_client *client, bool is_default)
     if (rc != 0)
         return rc;
     rc = make_tls(client);
+    if (rc == 0)
+        rc = make_book(client);
     if (rc == 0)
         rc = make_pool(client);
     if (rc == 0) { /* before the first request */
@@ -267,6 +297,12 @@ void rlk_client_drain(struct rlock_client *client, int64_t mono_end)
     rlk_registry_unlock(reg);
 }
 
+static void wipe(char *secret)
+{
+    if (secret)
+        explicit_bzero(secret, strlen(secret));
+}
+
 void rlk_client_shut(struct rlock_client *client)
 {
     struct rlk_registry *reg = &client->registry;
@@ -296,9 +332,8 @@ void rlk_client_shut(struct rlock_client *client)
     rlk_pool_free(client->pool);
     client->pool = NULL;
     end_tls(client);
-    if (client->config.target.password)
-        explicit_bzero(client->config.target.password,
-                       strlen(client->config.target.password));
+    wipe(client->config.target.password);
+    wipe(client->config.target.sentinels.password);
     rlk_client_release(client);
 }
 
@@ -317,11 +352,13 @@ void rlk_client_disown(struct rlock_client *client, bool tls_is_whole)
     client->peer_watch.inotify_fd = -1; /* 0 would be the program's descriptor */
     rlk_livefile_forget(client);
     memset(&client->subscription, 0, sizeof(client->subscription));
+    memset(&client->monitor, 0, sizeof(client->monitor));
     client->pool = NULL;
     rlk_tls_store_disown(store);
     client->config.target.tls_store = NULL;
     if (store || !tls_is_whole)
         client->tls_parent = tls_is_whole ? store : NULL;
+    rlk_sentinel_book_forget(client->config.target.book);
     client->memory_refs = 1;
     client->interrupted = false;
     client->users = 0;

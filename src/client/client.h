@@ -7,6 +7,7 @@
 
 #include "base/epoch.h"
 #include "client/loop.h"
+#include "client/monitor.h"
 #include "client/subscriber.h"
 #include "client/watchdog.h"
 #include "crash/livefile.h"
@@ -48,8 +49,9 @@ struct rlock_client {
     bool starting;        /* a thread is starting it */
     struct rlk_heritage *heritage; /* memory for what a child finds here, while running */
 
-    struct rlk_subscription subscription; /* the subscriber thread's */
-    struct rlk_watch watch;               /* the watchdog thread's, as the next two */
+    struct rlk_subscription subscription; /* the subscriber thread's, as the next one */
+    struct rlk_monitor monitor;
+    struct rlk_watch watch; /* the watchdog thread's, as the next two */
     struct rlk_peer_watch peer_watch;
     struct rlk_livefile livefile; /* the live file */
 };

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/fork.h"
 #include "base/log.h"
+#include "net/resolve.h"
 #include "state/handoff.h"
 
 #include <errno.h>
@@ -69,6 +70,7 @@ static void forked_child(bool late)
     rlk_fd_forget(late);
     bool tls_is_whole = rlk_tls_forget(late);
     rlk_thread_forget();
+    rlk_resolve_forget();
     rlk_watchdog_forget();
     rlk_subscriber_forget();
     rlk_sync_cond_init(&changed);

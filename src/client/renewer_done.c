@@ -212,6 +212,7 @@ static void refresh_hold(const struct outcome *o, struct rlk_hold *hold,
         hold->request.need_ask || hold->request.ticket_sent > o->answer.sent)
         return;
     hold->request.flags = o->answer.flags;
+    hold->request.moves = o->answer.moves;
     if (fate->what == RLK_HELD) {
         int64_t left = fate->remaining_ms;
         if (left > hold->id.grant_ms) /* no grant is given for longer */
@@ -326,6 +327,7 @@ static void read_reply(struct outcome *o, const struct operation *operation,
     rlk_client_answered(client, o->op->sent, o->now);
     rlk_script_decode(client->watch.conn, script, reply, o->op->sent, &o->answer, fates,
                       o->batch ? o->batch->count : 1, text, text_size);
+    o->answer.moves = rlk_conn_moves_seen(client->watch.conn);
 }
 
 /* If the server does not know the script, the next request brings its text. If this

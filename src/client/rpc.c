@@ -56,15 +56,26 @@ static void count_answer(struct rlock_client *client, const char *what,
     }
 }
 
+/* Whether the reply is one that no replica gives. */
+static bool is_of_a_write(const struct rlk_answer *answer)
+{
+    return answer->outcome == RLK_DONE &&
+           (answer->fate.what == RLK_HELD || answer->fate.what == RLK_QUEUED ||
+            answer->fate.what == RLK_RELEASED);
+}
+
 /* The round trip is over: counts it, and gives the connection back. A thread that stood
  * still may read the reply long after it came: what it says of the server is true for
  * `until` at the latest, by when it would have given up. */
 static void finish(struct rlock_client *client, struct rlk_conn *conn,
                    const struct rlk_request *req, int64_t until,
-                   const struct rlk_answer *answer)
+                   struct rlk_answer *answer)
 {
     int64_t now = rlk_clock_boot();
 
+    if (is_of_a_write(answer))
+        rlk_conn_prove(conn);
+    answer->moves = rlk_conn_moves_seen(conn);
     if (now > until) {
         now = until;
         if (answer->server_us != 0)

@@ -29,10 +29,15 @@ enum { BACKOFF_FIRST_MS = 20, BACKOFF_MAX_MS = 1000 };
 
 static int64_t step(struct rlk_loop_member *member, int64_t now);
 static int fd(struct rlk_loop_member *member, short *ret_events);
+static int other_fd(struct rlk_loop_member *member);
 static void left(struct rlk_loop_member *member);
 
 static struct rlk_loop loop = {
-    .thread_name = "rlock-sub", .step = step, .fd = fd, .left = left
+    .thread_name = "rlock-sub",
+    .step = step,
+    .fd = fd,
+    .other_fd = other_fd,
+    .left = left,
 };
 static rlk_once_t once = RLK_ONCE_INIT;
 static int loop_rc;
@@ -59,6 +64,7 @@ int rlk_subscriber_join(struct rlock_client *client)
     sub->answer_due = sub->ping_at = RLK_NEVER;
     sub->watch_fd = -1;
     client->registry.leader_fd = -1;
+    rlk_monitor_start(client);
     int rc = rlk_loop_join(&loop, &sub->member);
     if (rc == 0)
         client->registry.subscriber = &loop.bell;
@@ -99,6 +105,11 @@ static int fd(struct rlk_loop_member *member, short *ret_events)
         return -1;
     *ret_events = rlk_conn_events(sub->conn);
     return rlk_conn_fd(sub->conn);
+}
+
+static int other_fd(struct rlk_loop_member *member)
+{
+    return rlk_client_is_over(client_of(member)) ? -1 : rlk_monitor_fd(client_of(member));
 }
 
 /* ---- the connection */
@@ -227,90 +238,7 @@ static int follow_channels(struct rlock_client *client)
     return rc;
 }
 
-/* ---- messages */
-
-/* Whether the id belongs to this process. */
-static bool take_grant(struct rlock_client *client, const struct rlk_mail *mail, size_t i)
-{
-    struct rlk_registry *reg = &client->registry;
-    const struct rlk_mail_grant *grant = &mail->grants[i];
-    uint64_t token = mail->token == 0 ? 0 : mail->token + i * mail->token_count;
-    struct rlk_id id;
-
-    if (!rlk_id_parse(&id, client->uuid, grant->id, grant->id_len))
-        return false;
-    rlk_registry_lock(reg);
-    bool known = rlk_registry_grant_locked(reg, &id, mail->name, mail->name_len,
-                                           grant->ticket, token, mail->flags);
-    rlk_registry_unlock(reg);
-    return known;
-}
-
-/* Whether the id belongs to this process. */
-static bool take_news(struct rlock_client *client, const struct rlk_mail *mail)
-{
-    struct rlk_registry *reg = &client->registry;
-    struct rlk_id id;
-
-    if (!rlk_id_parse(&id, client->uuid, mail->id, mail->id_len))
-        return false;
-    rlk_registry_lock(reg);
-    bool known = mail->kind == RLK_MAIL_LOST
-                     ? rlk_registry_lost_locked(reg, &id, mail->name, mail->name_len)
-                     : rlk_registry_recalled_locked(reg, &id, mail->name, mail->name_len);
-    rlk_registry_unlock(reg);
-    return known;
-}
-
-static void take_mail(struct rlock_client *client, const char *text, size_t len)
-{
-    struct rlk_mail mail RLK_UNINITIALIZED;
-    size_t unknown = 0;
-
-    if (!rlk_mailbox_parse(&mail, text, len) ||
-        rlk_key_check(mail.name, mail.name_len) != 0) {
-        RLK_COUNT(client->counters.messages_ignored);
-        return;
-    }
-    RLK_COUNT(client->counters.messages);
-    if (mail.kind != RLK_MAIL_GRANT)
-        unknown = !take_news(client, &mail);
-    for (size_t i = 0; mail.kind == RLK_MAIL_GRANT && i < mail.grant_count; i++)
-        unknown += !take_grant(client, &mail, i);
-    if (unknown > 0)
-        RLK_COUNT(client->counters.messages_ignored);
-}
-
-/* A message on a lock's channel: the lock may be free. */
-static void take_channel(struct rlock_client *client, const char *channel, size_t len)
-{
-    struct rlk_registry *reg = &client->registry;
-    char tagged[RLK_KEY_SIZE];
-    size_t name_len;
-    const char *name = rlk_key_of_channel(channel, len, &name_len);
-
-    if (!name || name_len > RLOCK_NAME_MAX)
-        return;
-    tagged[0] = '{';
-    memcpy(tagged + 1, name, name_len);
-    tagged[name_len + 1] = '}';
-    rlk_registry_lock(reg);
-    for (int kind = 1; kind < RLK_KIND_LIMIT; kind++) {
-        for (int form = 0; form < 2; form++) {
-            struct rlk_lock *lock =
-                form == 0 ? rlk_lock_find_locked(reg, kind, name, name_len)
-                          : rlk_lock_find_locked(reg, kind, tagged, name_len + 2);
-            if (!lock)
-                continue;
-            if (rlk_lock_has_queue(lock))
-                lock->queue->messages++;
-            rlk_queue_poll_locked(lock);
-            if (kind == RLK_KIND_WATCH)
-                rlk_lock_wake_locked(lock);
-        }
-    }
-    rlk_registry_unlock(reg);
-}
+/* ---- replies */
 
 static bool word_is(const struct rlk_reply *reply, const char *word)
 {
@@ -353,6 +281,15 @@ static bool refused(struct rlock_client *client, const struct rlk_reply *reply,
     return false;
 }
 
+/* rule: P9 */
+/* What an old master grants is nothing. After the mailbox is subscribed at the new one,
+ * all waiters ask. */
+static bool is_of_old_master(const struct rlock_client *client)
+{
+    return client->config.target.sentinels.count > 0 &&
+           rlk_conn_moved(client->subscription.conn);
+}
+
 /* Returns false when the subscription is useless. */
 static bool take_reply(struct rlock_client *client, const struct rlk_reply *reply,
                        int64_t now)
@@ -372,10 +309,14 @@ static bool take_reply(struct rlock_client *client, const struct rlk_reply *repl
         const char *name = rlk_reply_string(channel, &channel_len);
         /* "" if it was too long */
         const char *text = rlk_reply_string(payload, &payload_len);
-        if (strncmp(name, RLK_MAILBOX_PREFIX, sizeof(RLK_MAILBOX_PREFIX) - 1) == 0)
-            take_mail(client, text, payload_len);
+        bool is_mail =
+            strncmp(name, RLK_MAILBOX_PREFIX, sizeof(RLK_MAILBOX_PREFIX) - 1) == 0;
+        if (is_mail && !is_of_old_master(client))
+            rlk_subscriber_take_mail(client, text, payload_len);
+        else if (is_mail)
+            RLK_COUNT(client->counters.messages_ignored);
         else
-            take_channel(client, name, channel_len);
+            rlk_subscriber_take_channel(client, name, channel_len);
         return true;
     }
     if (word_is(kind, "pong")) {
@@ -390,7 +331,8 @@ static bool take_reply(struct rlock_client *client, const struct rlk_reply *repl
             sub->up_at = rlk_clock_boot();
             sub->backoff_ms = BACKOFF_FIRST_MS;
         } else {
-            take_channel(client, name, channel_len); /* check again: it may be free */
+            /* check again: it may be free */
+            rlk_subscriber_take_channel(client, name, channel_len);
         }
     }
     return true;
@@ -527,6 +469,22 @@ static int64_t leave_elsewhere(struct rlock_client *client, int64_t now)
     return RLK_NEVER;
 }
 
+/* rule: P9 */
+/* Tells the opening connections of a client of Sentinel whether its master lives. */
+static void note_life(struct rlock_client *client)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    int64_t until = 0;
+
+    if (!client->config.target.book)
+        return;
+    if (sub->conn && sub->state == RLK_SUB_UP && !rlk_conn_moved(sub->conn))
+        until = sub->answer_due != RLK_NEVER
+                    ? sub->answer_due
+                    : rlk_clock_add(sub->ping_at, rlk_client_command_timeout(client));
+    rlk_sentinel_book_heard(client->config.target.book, until);
+}
+
 /* Returns when to call again; 0: a callback closed the client. */
 static int64_t step_conn(struct rlock_client *client, int64_t now)
 {
@@ -574,17 +532,21 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
         return RLK_NEVER;
     if (!rlk_events_news(client))
         return 0;
+    int64_t monitor_due = rlk_monitor_step(client, now);
     bool work_due =
         sub->mode == RLK_SUB_LENT && (now >= sub->due || is_elsewhere(client));
     if (rlk_leader_take_over(client, work_due)) {
         int64_t due = step_conn(client, now);
         if (due == 0)
             return 0;
+        note_life(client);
         sub->due = due;
         if (sub->conn)
             rlk_leader_lend(client);
     }
-    return sub->mode == RLK_SUB_RECALLED ? RLK_NEVER : sub->due;
+    if (sub->mode == RLK_SUB_RECALLED || monitor_due < sub->due)
+        return monitor_due;
+    return sub->due;
 }
 
 /* Events from before the close are still reported, unless the client's own callback
@@ -597,6 +559,7 @@ static void left(struct rlk_loop_member *member)
     if (member->attached && !rlk_events_news(client))
         return;
     drop_conn(sub);
+    rlk_monitor_stop(client);
     sub->mode = RLK_SUB_OWN;
     rlk_leader_end(client);
 }

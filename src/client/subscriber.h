@@ -63,4 +63,13 @@ bool rlk_subscriber_is_self(void);
 /* In a child: the thread is the parent's. */
 void rlk_subscriber_forget(void);
 
+/* ---- subscriber_mail.c, for the thread and the leader. Locks: takes the registry's mu.
+ */
+
+/* A message in the mailbox. */
+void rlk_subscriber_take_mail(struct rlock_client *client, const char *text, size_t len);
+/* A message on a lock's channel: the lock may be free. */
+void rlk_subscriber_take_channel(struct rlock_client *client, const char *channel,
+                                 size_t len);
+
 #endif

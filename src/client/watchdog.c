@@ -57,6 +57,7 @@ int rlk_watchdog_join(struct rlock_client *client)
     rlk_list_init(&client->watch.ops);
     client->watch.backoff_ms = BACKOFF_FIRST_MS;
     client->watch.op_deadline = RLK_NEVER;
+    client->watch.moves_done = atomic_load(&client->moves.count);
     int rc = rlk_loop_join(&loop, &client->watch.member);
     if (rc == 0)
         client->registry.watchdog = &loop.bell;
@@ -256,6 +257,21 @@ static void serve_conn(struct rlock_client *client, int64_t now)
     }
 }
 
+/* rule: P9 */
+/* A new master may have less than the old one had: holds that it does not know are lost
+ * at once, and not only at their next renewals. */
+static void follow_move(struct rlock_client *client, int64_t now)
+{
+    unsigned moves = atomic_load(&client->moves.count);
+
+    if (client->watch.moves_done == moves || client->config.target.sentinels.count == 0)
+        return;
+    client->watch.moves_done = moves;
+    rlk_registry_lock(&client->registry);
+    rlk_registry_doubt_all_locked(&client->registry, now);
+    rlk_registry_unlock(&client->registry);
+}
+
 static int64_t step(struct rlk_loop_member *member, int64_t now)
 {
     struct rlock_client *client = client_of(member);
@@ -264,6 +280,9 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
 
     if (rlk_client_is_over(client))
         return RLK_NEVER;
+    /* First: a move that is counted after it finds the connection's requests in flight,
+     * and is followed in the next step. */
+    follow_move(client, now);
     /* A server that is not a master any more does not know what the new master
      * granted, and would report such holds as gone. Requests in flight are repeated. */
     if (watch->conn && rlk_conn_moved(watch->conn)) {

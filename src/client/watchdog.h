@@ -28,6 +28,7 @@ struct rlk_watch {
     struct sockaddr_storage address;
     socklen_t address_len;
     unsigned address_moves;   /* the count of moves at that time */
+    unsigned moves_done;      /* the count after which all holds were asked about */
     struct rlk_log_pace pace; /* of refusals */
 };
 

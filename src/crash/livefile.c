@@ -36,6 +36,42 @@ static bool is_loopback(const char *host)
            strcmp(host, "::1") == 0;
 }
 
+/* The inode of the network namespace, if the address is a loopback address. */
+static uintmax_t namespace_of(const char *host)
+{
+    struct stat st;
+
+    return is_loopback(host) && stat("/proc/self/ns/net", &st) == 0 ? st.st_ino : 0;
+}
+
+static void make_lower(char *text)
+{
+    for (char *c = text; *c; c++)
+        if (*c >= 'A' && *c <= 'Z')
+            *c = (char)(*c - 'A' + 'a');
+}
+
+/* Processes may list the same sentinels in another order: the first by name counts.
+ * Case matters in names of masters, not in those of hosts. */
+static int name_sentinels(struct rlk_livefile *livefile, const struct rlk_target *target)
+{
+    const struct rlk_url_sentinels *s = &target->sentinels;
+    const struct rlk_url_host *first = &s->hosts[0];
+
+    for (size_t i = 1; i < s->count; i++) {
+        int order = strcasecmp(s->hosts[i].host, first->host);
+        if (order < 0 || (order == 0 && s->hosts[i].port < first->port))
+            first = &s->hosts[i];
+    }
+    size_t size = sizeof(livefile->server);
+    int len = snprintf(livefile->server, size, "sentinel %s:%u %d %ju ", first->host,
+                       (unsigned)first->port, target->db, namespace_of(first->host));
+    make_lower(livefile->server);
+    if (len >= (int)size)
+        return len;
+    return len + snprintf(livefile->server + len, size - (size_t)len, "%s", s->master);
+}
+
 /* The configured address without the password. The name differs where containers mean
  * different servers by one address: a loopback address gets its network namespace, a
  * path gets its directory's inode. */
@@ -53,16 +89,13 @@ static bool name_server(struct rlk_livefile *livefile, const struct rlk_target *
             memset(&st, 0, sizeof(st));
         len = snprintf(livefile->server, sizeof(livefile->server), "unix %ju:%ju/%s %d",
                        (uintmax_t)st.st_dev, (uintmax_t)st.st_ino, base, target->db);
+    } else if (target->sentinels.count > 0) {
+        len = name_sentinels(livefile, target);
     } else {
-        bool own = is_loopback(target->host);
-        if (!own || stat("/proc/self/ns/net", &st) != 0)
-            memset(&st, 0, sizeof(st));
         len = snprintf(livefile->server, sizeof(livefile->server), "tcp %s:%u %d %ju",
                        target->host, (unsigned)target->port, target->db,
-                       (uintmax_t)st.st_ino);
-        for (char *c = livefile->server; *c; c++)
-            if (*c >= 'A' && *c <= 'Z')
-                *c = (char)(*c - 'A' + 'a');
+                       namespace_of(target->host));
+        make_lower(livefile->server);
     }
     return len < (int)sizeof(livefile->server) && !strchr(livefile->server, '\n');
 }

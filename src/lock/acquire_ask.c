@@ -45,6 +45,8 @@ void rlk_acquire_take(struct rlk_hold *hold, const struct rlk_acquire_params *pa
 {
     struct rlk_lock *lock = hold->lock;
 
+    unsigned moves = hold->request.moves;
+
     /* The newest proof says that the server has the lock for this hold. Any other hold
      * that the process still believes in was taken away, and the news of this is on its
      * way. */
@@ -55,6 +57,10 @@ void rlk_acquire_take(struct rlk_hold *hold, const struct rlk_acquire_params *pa
             RLK_CONTAINER_OF(lock->queue->reads.next, struct rlk_hold, link),
             RLK_LOSS_ANOTHERS, now);
     rlk_hold_enter_locked(hold, params->thread, now);
+    /* rule: P9 */
+    /* An old master granted it, after all other holds have been doubted. */
+    if (moves != atomic_load(&params->client->moves.count))
+        rlk_hold_doubt_locked(hold, now);
     rlk_queue_reached_locked(hold->lock, now);
     RLK_COUNT(params->client->counters.acquisitions);
 }
@@ -122,6 +128,7 @@ static enum rlk_verdict judge(struct rlk_acquire_op *op, int64_t heard)
         rlk_queue_go_on_locked(hold->lock, answer->more);
     switch (answer->fate.what) {
     case RLK_HELD:
+        hold->request.moves = answer->moves;
         rlk_hold_held_locked(hold, answer->sent, answer->fate.remaining_ms,
                              answer->fate.token);
         hold->request.open_to = hold->request.asked;
@@ -130,6 +137,8 @@ static enum rlk_verdict judge(struct rlk_acquire_op *op, int64_t heard)
         hold->request.open_to = hold->request.asked;
         return hold->reading ? SHARED : FAILED;
     case RLK_QUEUED:
+        if (!hold->request.granted)
+            hold->request.moves = answer->moves;
         rlk_hold_queued_locked(hold, answer->fate.ticket, answer->sent);
         rlk_queue_joined_locked(hold->lock, answer->sent, answer->pttl_ms, answer->flags);
         if (!hold->request.granted)
@@ -228,6 +237,7 @@ static bool confirm_lease(struct rlk_acquire_op *op, int64_t now)
     }
     int64_t ms = answer.fate.remaining_ms;
     hold->lease.short_ttl = false;
+    hold->request.moves = answer.moves;
     rlk_hold_held_locked(hold, answer.sent, ms < params->lease_ms ? ms : params->lease_ms,
                          answer.fate.token ? answer.fate.token : hold->token);
     return true;
@@ -355,6 +365,7 @@ int rlk_acquire_give_up(struct rlk_acquire_op *op, int rc)
             left = hold->id.grant_ms;
         rlk_hold_change_locked(hold, RLK_ON_YOURS);
         hold->request.flags = answer.flags;
+        hold->request.moves = answer.moves;
         rlk_hold_held_locked(hold, answer.sent, left, answer.fate.token);
         /* a fixed lease would have to be confirmed, and there is no time left for that */
         if (!params->fixed && rlk_acquire_may_take(hold, now)) {

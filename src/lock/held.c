@@ -153,6 +153,8 @@ int rlk_held_unshare(struct rlk_holder *holder, long lease_ms, bool *ret_alone)
         struct rlk_recursion levels = holder->levels;
         memset(&holder->levels, 0, sizeof(holder->levels));
         rlk_hold_enter_locked(own, holder->owner, now);
+        if (answer.moves != atomic_load(&client->moves.count))
+            rlk_hold_doubt_locked(own, now);
         own->own.levels = levels;
         own->own.since = holder->since;
         rlk_holder_leave_locked(holder);

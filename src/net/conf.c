@@ -382,6 +382,10 @@ static int set_target(struct rlk_config *config, const struct conf *conf)
             conf, url->line, EINVAL,
             "the URL contains a password, and %s; alternatively use passwordfile",
             exposure(&conf->text.st));
+    if (strstr(url->value, "sentinelpassword=") && exposure(&conf->text.st))
+        return refuse(conf, url->line, EINVAL,
+                      "the URL contains a password of sentinels, and %s",
+                      exposure(&conf->text.st));
     if (of_url && file->value)
         return refuse(conf, file->line, EINVAL,
                       "passwordfile together with a URL that contains a password");

@@ -95,25 +95,35 @@ void rlk_conn_kill(struct rlk_conn *conn, enum rlk_failure why, const char *text
     conn->reader = NULL;
 }
 
-void rlk_conn_leave(struct rlk_conn *conn, const char *text)
+bool rlk_conn_count_move(struct rlk_moves *moves, unsigned seen)
 {
-    struct rlk_moves *moves = conn->moves;
-    unsigned seen = conn->moves_seen;
     int64_t now = rlk_clock_boot();
 
-    rlk_conn_kill(conn, RLK_FAIL_NOT_SENT, text);
     /* Not counted each time: if a name leads to a master and its replica by turns,
      * that would close the other connections over and over. They learn by themselves
      * when their server is wrong. */
-    if (!moves || now < atomic_load(&moves->counted_at) + MOVE_AGAIN_MS * RLK_NS_PER_MS)
-        return;
-    if (atomic_compare_exchange_strong(&moves->count, &seen, seen + 1))
-        atomic_store(&moves->counted_at, now);
+    if (now < atomic_load(&moves->counted_at) + MOVE_AGAIN_MS * RLK_NS_PER_MS ||
+        !atomic_compare_exchange_strong(&moves->count, &seen, seen + 1))
+        return false;
+    atomic_store(&moves->counted_at, now);
+    return true;
+}
+
+void rlk_conn_leave(struct rlk_conn *conn, const char *text)
+{
+    rlk_conn_kill(conn, RLK_FAIL_NOT_SENT, text);
+    if (conn->moves)
+        rlk_conn_count_move(conn->moves, conn->moves_seen);
 }
 
 bool rlk_conn_moved(const struct rlk_conn *conn)
 {
     return conn->moves && atomic_load(&conn->moves->count) != conn->moves_seen;
+}
+
+unsigned rlk_conn_moves_seen(const struct rlk_conn *conn)
+{
+    return conn->moves_seen;
 }
 
 bool rlk_conn_has_socket(struct rlk_conn *conn)
@@ -420,6 +430,7 @@ void rlk_conn_free(struct rlk_conn *conn)
     rlk_reply_forget_spare(conn);
     rlk_conn_frame_forget(conn);
     free(conn->out);
+    rlk_conn_sentinel_forget(conn->master);
     free(conn);
 }
 

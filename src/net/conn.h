@@ -57,6 +57,9 @@ enum rlk_failure {
 struct rlk_moves {
     atomic_uint count;
     _Atomic int64_t counted_at; /* when it last grew */
+    /* Called when a connection has found another master. Locks: none is held. NULL: it is
+     * not. */
+    void (*tell)(struct rlk_moves *moves);
 };
 
 struct rlk_conn_options {
@@ -120,8 +123,17 @@ void rlk_conn_forget_time(struct rlk_conn *conn);
 /* The server is not a master. As rlk_conn_kill (NOT_SENT); also counts the move, once
  * for all connections opened before it, and not again for a while. */
 void rlk_conn_leave(struct rlk_conn *conn, const char *text);
+/* Counts a move for the connections that have seen this count. False: one was counted
+ * since, or a moment ago. */
+bool rlk_conn_count_move(struct rlk_moves *moves, unsigned seen);
 /* Whether a move was counted after moves_seen. */
 bool rlk_conn_moved(const struct rlk_conn *conn);
+/* The count of moves that the connection has seen. */
+unsigned rlk_conn_moves_seen(const struct rlk_conn *conn);
+/* The server has executed a write. A server that sentinels named, and that refuses to say
+ * whether it is a master, is one, then. False: another connection has found another
+ * master since, and this one is dead. */
+bool rlk_conn_prove(struct rlk_conn *conn);
 
 /* ---- requests */
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The handshake: AUTH, SELECT, CLIENT SETNAME and TIME, sent in one piece; or AUTH and
- * PING, which only tests whether a server is there. Entered by the thread that owns the
- * connection; never blocks.
+ * The handshake: AUTH, SELECT, CLIENT SETNAME and TIME, sent in one piece, and ROLE
+ * behind them if a sentinel named the server; or AUTH and PING, which only tests whether
+ * a server is there. A server that does not know TIME is asked for its ROLE, too: a
+ * sentinel tells that it is one. Entered by the thread that owns the connection; never
+ * blocks.
  *
  * The bytes contain the password: the buffer is wiped. Servers quote arguments in error
  * texts. Therefore no text of a reply to AUTH is shown, unless the server serves no
@@ -17,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SERVER_TEXT_SIZE = 100, QUOTED_MIN = 6 };
+enum { SERVER_TEXT_SIZE = 100 };
 
 #define US_PER_S INT64_C(1000000)
 #define TIME_MAX_S INT64_C(1000000000000) /* the conversion to us cannot overflow */
@@ -27,6 +29,8 @@ static const char *const command_names[] = {
     [RLK_HELLO_SELECT] = "SELECT",
     [RLK_HELLO_SETNAME] = "CLIENT SETNAME",
     [RLK_HELLO_TIME] = "TIME",
+    [RLK_HELLO_ROLE] = "ROLE",
+    [RLK_HELLO_INFO] = "INFO replication",
     [RLK_HELLO_PING] = "PING",
 };
 
@@ -59,6 +63,16 @@ static int add(struct rlk_conn_hello *h, enum rlk_conn_hello_command command, in
     return joined ? 0 : ENOMEM;
 }
 
+static int add_role(struct rlk_conn_hello *h)
+{
+    return add(h, RLK_HELLO_ROLE, 1, (const char *[]){ "ROLE" });
+}
+
+static int add_info(struct rlk_conn_hello *h)
+{
+    return add(h, RLK_HELLO_INFO, 2, (const char *[]){ "INFO", "replication" });
+}
+
 int rlk_conn_hello_init(struct rlk_conn_hello *h, const struct rlk_conn_options *options)
 {
     const struct rlk_target *target = options->target;
@@ -80,12 +94,16 @@ int rlk_conn_hello_init(struct rlk_conn_hello *h, const struct rlk_conn_options 
                  (const char *[]){ "CLIENT", "SETNAME", options->name });
     if (rc == 0)
         rc = add(h, RLK_HELLO_TIME, 1, (const char *[]){ "TIME" });
-    return rc;
+    /* rule: P7 */
+    h->needs_master = target->sentinels.count > 0;
+    return rc == 0 && h->needs_master ? add_role(h) : rc;
 }
 
 void rlk_conn_hello_rewind(struct rlk_conn_hello *h)
 {
     h->at = h->answered = 0;
+    h->is_master = false;
+    h->refusal[0] = '\0';
 }
 
 void rlk_conn_hello_clear(struct rlk_conn_hello *h)
@@ -108,13 +126,8 @@ static bool begins(const char *text, const char *prefix)
  * password, or as much of its beginning as a server may have cut it to. */
 static void copy_server_text(char *ret_line, const char *text, const char *password)
 {
-    char beginning[QUOTED_MIN + 1] = "";
     size_t i;
-    if (password)
-        memcpy(beginning, password, strnlen(password, QUOTED_MIN));
-    bool quoted = beginning[0] && strstr(text, beginning);
-    explicit_bzero(beginning, sizeof(beginning));
-    if (quoted) {
+    if (rlk_url_quotes(text, password)) {
         snprintf(ret_line, SERVER_TEXT_SIZE, "(text withheld)");
         return;
     }
@@ -150,8 +163,9 @@ static void explain_auth(struct rlk_conn *conn, const char *text)
     rlk_conn_explain(conn, "%s%s refused AUTH: %s", conn->label, conn->whence, why);
 }
 
-/* What an error reply to `command` means; WAIT: nothing. */
+/* What an error reply to `command` means; WAIT: nothing, or ROLE tells. */
 static enum rlk_conn_hello_result take_error(struct rlk_conn *conn,
+                                             struct rlk_conn_hello *h,
                                              enum rlk_conn_hello_command command,
                                              const char *text, const char *password)
 {
@@ -161,14 +175,23 @@ static enum rlk_conn_hello_result take_error(struct rlk_conn *conn,
         rlk_conn_explain(conn, "%s is not ready: %s", conn->label, line);
         return RLK_HELLO_FAILED;
     }
-    if (command == RLK_HELLO_SETNAME)
-        return RLK_HELLO_WAIT; /* the name is a courtesy; TIME gets a NOAUTH, too */
+    /* The name is a courtesy; TIME gets a NOAUTH, too. Without ROLE, INFO tells; without
+     * both, READONLY. */
+    if (command == RLK_HELLO_SETNAME || command == RLK_HELLO_ROLE ||
+        command == RLK_HELLO_INFO)
+        return RLK_HELLO_WAIT;
     if (command == RLK_HELLO_AUTH) {
         explain_auth(conn, text);
         return RLK_HELLO_DENIED;
     }
     rlk_conn_explain(conn, "%s%s refused %s: %s", conn->label, conn->whence,
                      command_names[command], line);
+    if ((command == RLK_HELLO_SELECT || command == RLK_HELLO_TIME) &&
+        begins(text, "ERR unknown command")) {
+        if (!h->refusal[0])
+            memcpy(h->refusal, conn->text, sizeof(h->refusal));
+        return RLK_HELLO_WAIT;
+    }
     return is_denied(text) ? RLK_HELLO_DENIED : RLK_HELLO_STRANGE;
 }
 
@@ -201,22 +224,86 @@ static bool take_time(struct rlk_conn *conn, const struct rlk_reply *reply, int6
     return true;
 }
 
+/* A sentinel replies with the names of its masters. */
+static void explain_sentinel(struct rlk_conn *conn, const struct rlk_reply *reply,
+                             const struct rlk_target *target)
+{
+    size_t len;
+    const char *name = rlk_reply_text_at(rlk_reply_at(reply, 1), 0, &len);
+    char shown[SERVER_TEXT_SIZE];
+
+    copy_server_text(shown, name ? name : "NAME", target->password);
+    rlk_conn_explain(conn, "%s%s is a sentinel: its URL is redis%s-sentinel://%s/%s",
+                     conn->label, conn->whence, conn->tls ? "s" : "", conn->label, shown);
+}
+
+static enum rlk_conn_hello_result elsewhere(struct rlk_conn *conn)
+{
+    rlk_conn_explain(conn, "%s%s is not a master at the moment", conn->label,
+                     conn->whence);
+    return RLK_HELLO_ELSEWHERE;
+}
+
+static enum rlk_conn_hello_result unexpected(struct rlk_conn *conn,
+                                             enum rlk_conn_hello_command command)
+{
+    rlk_conn_explain(conn, "unexpected reply from %s%s to %s", conn->label, conn->whence,
+                     command_names[command]);
+    return RLK_HELLO_STRANGE;
+}
+
+/* rule: P7 */
+static enum rlk_conn_hello_result take_role(struct rlk_conn *conn,
+                                            struct rlk_conn_hello *h,
+                                            const struct rlk_reply *reply,
+                                            const struct rlk_target *target)
+{
+    size_t len;
+    const char *role = rlk_reply_text_at(reply, 0, &len);
+
+    if (role && strcmp(role, "sentinel") == 0 && !h->needs_master) {
+        explain_sentinel(conn, reply, target);
+        return RLK_HELLO_STRANGE;
+    }
+    if (!h->needs_master)
+        return RLK_HELLO_WAIT;
+    if (!role)
+        return unexpected(conn, RLK_HELLO_ROLE);
+    h->is_master = strcmp(role, "master") == 0;
+    return h->is_master ? RLK_HELLO_WAIT : elsewhere(conn);
+}
+
+/* rule: P7 */
+/* The server refused ROLE. A text that was skipped for its length tells nothing. */
+static enum rlk_conn_hello_result
+take_info(struct rlk_conn *conn, struct rlk_conn_hello *h, const struct rlk_reply *reply)
+{
+    size_t len;
+    const char *text = rlk_reply_string(reply, &len);
+
+    h->is_master = strstr(text, "\nrole:master\r") != NULL;
+    return strstr(text, "\nrole:slave\r") ? elsewhere(conn) : RLK_HELLO_WAIT;
+}
+
 static enum rlk_conn_hello_result take_answer(struct rlk_conn *conn,
                                               struct rlk_conn_hello *h,
                                               const struct rlk_reply *reply,
-                                              const char *password)
+                                              const struct rlk_target *target)
 {
     enum rlk_conn_hello_command command = h->commands[h->answered++];
     enum rlk_reply_type type = rlk_reply_type(reply);
     size_t len;
     if (type == RLK_REPLY_ERROR)
-        return take_error(conn, command, rlk_reply_string(reply, &len), password);
+        return take_error(conn, h, command, rlk_reply_string(reply, &len),
+                          target->password);
+    if (command == RLK_HELLO_ROLE)
+        return take_role(conn, h, reply, target);
+    if (command == RLK_HELLO_INFO)
+        return take_info(conn, h, reply);
     if (command == RLK_HELLO_TIME ? take_time(conn, reply, h->sent)
                                   : type == RLK_REPLY_STATUS)
         return RLK_HELLO_WAIT;
-    rlk_conn_explain(conn, "unexpected reply from %s%s to %s", conn->label, conn->whence,
-                     command_names[command]);
-    return RLK_HELLO_STRANGE;
+    return unexpected(conn, command);
 }
 
 /* rule: P6 */
@@ -231,9 +318,20 @@ static bool speaks_tls(const struct rlk_conn *conn)
            memcmp(reader->buf + reader->pos, alert, sizeof(alert)) == 0;
 }
 
+/* All is answered, but the server does not know a command of the handshake. */
+static enum rlk_conn_hello_result ask_role(struct rlk_conn *conn,
+                                           struct rlk_conn_hello *h)
+{
+    if (!h->needs_master && h->commands[h->count - 1] != RLK_HELLO_ROLE)
+        return add_role(h) == 0 ? RLK_HELLO_WAIT : RLK_HELLO_NO_MEMORY;
+    rlk_conn_explain(conn, "%s", h->refusal);
+    return RLK_HELLO_STRANGE;
+}
+
 /* Takes the replies that have arrived. */
-static enum rlk_conn_hello_result
-take_answers(struct rlk_conn *conn, struct rlk_conn_hello *h, const char *password)
+static enum rlk_conn_hello_result take_answers(struct rlk_conn *conn,
+                                               struct rlk_conn_hello *h,
+                                               const struct rlk_target *target)
 {
     struct rlk_reply *reply = NULL;
     if (h->answered == 0 && speaks_tls(conn)) {
@@ -249,7 +347,7 @@ take_answers(struct rlk_conn *conn, struct rlk_conn_hello *h, const char *passwo
             return RLK_HELLO_STRANGE;
         if (parsed == RLK_PARSED_NO_MEMORY)
             return RLK_HELLO_NO_MEMORY;
-        enum rlk_conn_hello_result result = take_answer(conn, h, reply, password);
+        enum rlk_conn_hello_result result = take_answer(conn, h, reply, target);
         rlk_reply_free(reply);
         if (result != RLK_HELLO_WAIT)
             return result;
@@ -258,6 +356,10 @@ take_answers(struct rlk_conn *conn, struct rlk_conn_hello *h, const char *passwo
         rlk_conn_explain(conn, "%s sent data without a request", conn->label);
         return RLK_HELLO_STRANGE;
     }
+    if (h->refusal[0])
+        return ask_role(conn, h);
+    if (h->needs_master && !h->is_master && h->commands[h->count - 1] == RLK_HELLO_ROLE)
+        return add_info(h) == 0 ? RLK_HELLO_WAIT : RLK_HELLO_NO_MEMORY;
     return RLK_HELLO_DONE;
 }
 
@@ -287,6 +389,10 @@ static enum rlk_conn_hello_result ended(struct rlk_conn *conn,
 {
     if (conn->tls && rlk_tls_failure(conn->tls) == RLK_TLS_REFUSED)
         return RLK_HELLO_DENIED;
+    if (h->refusal[0]) {
+        rlk_conn_explain(conn, "%s", h->refusal);
+        return RLK_HELLO_STRANGE;
+    }
     if (!conn->tls && target->host && h->answered == 0 && conn->partial_len == 0) {
         size_t len = strlen(conn->text);
         snprintf(
@@ -308,7 +414,7 @@ enum rlk_conn_hello_result rlk_conn_hello_step(struct rlk_conn *conn,
             return ended(conn, h, target);
         if (input == RLK_INPUT_NONE)
             break;
-        enum rlk_conn_hello_result result = take_answers(conn, h, target->password);
+        enum rlk_conn_hello_result result = take_answers(conn, h, target);
         if (result != RLK_HELLO_WAIT)
             return result;
     }

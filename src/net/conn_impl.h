@@ -28,7 +28,8 @@ typedef int rlk_element_count_t;
 
 enum { RLK_CONN_PATIENCE_MS = 50 }; /* SO_RCVTIMEO */
 
-struct rlk_conn_opening; /* conn_open.c */
+struct rlk_conn_opening; /* conn_open.h */
+struct rlk_conn_master;  /* conn_sentinel.c */
 struct rlk_reply_block;  /* reply.c */
 
 /* The head of a request that was sent, for the next one of the same script about the same
@@ -55,6 +56,8 @@ struct rlk_conn {
     size_t reply_limit;
     struct rlk_moves *moves; /* or NULL */
     unsigned moves_seen;
+    struct rlk_conn_master *master; /* the server that sentinels named; NULL: none */
+    bool unproven; /* it is not known to be a master: it refuses ROLE and INFO */
 
     enum rlk_conn_state state;
     int fd;                           /* -1: none */
@@ -164,6 +167,8 @@ enum rlk_conn_hello_command {
     RLK_HELLO_SELECT,
     RLK_HELLO_SETNAME,
     RLK_HELLO_TIME,
+    RLK_HELLO_ROLE,
+    RLK_HELLO_INFO,
     RLK_HELLO_PING,
     RLK_HELLO_COMMAND_COUNT
 };
@@ -174,12 +179,16 @@ struct rlk_conn_hello {
     int64_t sent;   /* when the first byte left */
     enum rlk_conn_hello_command commands[RLK_HELLO_COMMAND_COUNT];
     size_t count, answered;
+    bool needs_master; /* a sentinel named the server */
+    bool is_master;    /* it says so */
+    char refusal[256]; /* the server does not know a command; "": it does so far */
 };
 
 enum rlk_conn_hello_result {
     RLK_HELLO_WAIT,
     RLK_HELLO_DONE,
-    RLK_HELLO_FAILED, /* another address may work, or the same one later */
+    RLK_HELLO_FAILED,    /* another address may work, or the same one later */
+    RLK_HELLO_ELSEWHERE, /* the server is not a master now */
     RLK_HELLO_DENIED,
     RLK_HELLO_STRANGE, /* no usable server */
     RLK_HELLO_NO_MEMORY
@@ -198,6 +207,14 @@ enum rlk_conn_hello_result rlk_conn_hello_step(struct rlk_conn *conn,
                                                const struct rlk_target *target);
 
 /* ---- opening */
+
+/* Options of a connected socket: for TCP, and for the caller's round trips. */
+void rlk_conn_socket_prepare(int fd, bool is_tcp, int64_t keepalive_ms);
+/* A socket can be connected to itself: at a port of the ephemeral range without a
+ * listener. */
+bool rlk_conn_socket_is_own_peer(int fd);
+
+void rlk_conn_sentinel_forget(struct rlk_conn_master *master);
 
 /* The way to READY: create, step, free. */
 int rlk_conn_opening_create(struct rlk_conn *conn, const struct rlk_conn_options *options,

@@ -8,17 +8,13 @@
  * accepts and stays silent costs no more than one that drops packets. A failure that is
  * the same for all addresses (credentials, no memory) ends the attempt at once.
  */
-#include "net/conn_impl.h"
+#include "net/conn_open.h"
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "net/resolve.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,39 +26,6 @@
 #define SHARE_MIN_NS (100 * RLK_NS_PER_MS)
 /* A Unix socket with a full backlog answers EAGAIN and cannot be polled. */
 #define BACKLOG_RETRY_NS (5 * RLK_NS_PER_MS)
-
-enum { KEEPALIVE_PROBES = 3 };
-
-enum phase {
-    PHASE_RESOLVE,
-    PHASE_NEXT,    /* take the next address */
-    PHASE_RETRY,   /* full backlog: try the same address again at retry_at */
-    PHASE_CONNECT, /* under way */
-    PHASE_TLS,     /* the handshake of TLS */
-    PHASE_SHAKE    /* that of Redis: conn_hello.c */
-};
-
-struct address {
-    struct sockaddr_storage storage;
-    socklen_t len;
-};
-
-struct rlk_conn_opening {
-    struct rlk_conn_options options;
-    int64_t deadline;
-    int64_t due; /* of the current address */
-    int64_t retry_at;
-    enum phase phase;
-
-    struct rlk_resolve *job;
-    const struct addrinfo *next;
-    bool has_single; /* `current` is still untried and needs no resolver */
-    bool is_last;    /* `current` is the address that answered last */
-    bool is_name;    /* the address comes from a name that was resolved */
-    struct address current;
-
-    struct rlk_conn_hello hello;
-};
 
 /* ---- life */
 
@@ -85,17 +48,22 @@ int rlk_conn_opening_create(struct rlk_conn *conn, const struct rlk_conn_options
     conn->opening = o; /* rlk_conn_free frees it, also half-built */
     o->options = *options;
     o->deadline = o->due = deadline;
-    o->phase = PHASE_NEXT;
+    o->phase = RLK_PHASE_NEXT;
     if (rlk_conn_hello_init(&o->hello, options) != 0)
         return ENOMEM;
-    if (options->target->path) {
+    o->by_sentinel = options->target->sentinels.count > 0;
+    if (o->by_sentinel) {
+        /* rule: P8 */
+        o->phase = RLK_PHASE_ASK;
+        o->options.last_address = NULL;
+    } else if (options->target->path) {
         use_unix_path(o);
     } else if (options->last_address && *options->last_address_len > 0) {
         o->current.storage = *options->last_address;
         o->current.len = *options->last_address_len;
         o->has_single = o->is_last = o->is_name = true;
     } else {
-        o->phase = PHASE_RESOLVE;
+        o->phase = RLK_PHASE_RESOLVE;
     }
     return 0;
 }
@@ -104,13 +72,14 @@ void rlk_conn_opening_free(struct rlk_conn_opening *o)
 {
     if (!o)
         return;
+    rlk_sentinel_ask_free(o->ask);
     rlk_resolve_free(o->job);
     rlk_conn_hello_clear(&o->hello);
     free(o);
 }
 
 /* Ends the whole attempt. */
-static void give_up(struct rlk_conn *conn, enum rlk_failure why, int local_code)
+void rlk_conn_opening_give_up(struct rlk_conn *conn, enum rlk_failure why, int local_code)
 {
     struct rlk_conn_opening *o = conn->opening;
     if (o->is_last)
@@ -140,10 +109,10 @@ static bool fail_address(struct rlk_conn *conn)
     conn->skip = (struct rlk_conn_skip){ .over = conn->skip.over };
     if (rlk_conn_reset_reader(conn) != 0) {
         rlk_conn_explain(conn, "out of memory");
-        give_up(conn, RLK_FAIL_LOCAL, ENOMEM);
+        rlk_conn_opening_give_up(conn, RLK_FAIL_LOCAL, ENOMEM);
         return false;
     }
-    conn->opening->phase = PHASE_NEXT;
+    conn->opening->phase = RLK_PHASE_NEXT;
     return true;
 }
 
@@ -172,7 +141,7 @@ static bool phase_resolve(struct rlk_conn *conn)
         if (rc != 0) {
             rlk_error_default(rc);
             explain_unresolved(conn, rlk_error_message());
-            give_up(conn, RLK_FAIL_LOCAL, rc);
+            rlk_conn_opening_give_up(conn, RLK_FAIL_LOCAL, rc);
             return false;
         }
         o->is_name = rlk_resolve_fd(o->job) >= 0;
@@ -181,14 +150,16 @@ static bool phase_resolve(struct rlk_conn *conn)
         return false;
     if (!list) {
         explain_unresolved(conn, gai_strerror(gai_code));
+        if (o->by_sentinel && gai_code != EAI_MEMORY)
+            return fail_address(conn);
         if (gai_code == EAI_MEMORY)
-            give_up(conn, RLK_FAIL_LOCAL, ENOMEM);
+            rlk_conn_opening_give_up(conn, RLK_FAIL_LOCAL, ENOMEM);
         else
-            give_up(conn, RLK_FAIL_NOT_SENT, ENOTCONN);
+            rlk_conn_opening_give_up(conn, RLK_FAIL_NOT_SENT, ENOTCONN);
         return false;
     }
     o->next = list;
-    o->phase = PHASE_NEXT;
+    o->phase = RLK_PHASE_NEXT;
     return true;
 }
 
@@ -201,6 +172,9 @@ static void set_due(struct rlk_conn_opening *o)
         for (const struct addrinfo *ai = o->next; ai; ai = ai->ai_next)
             count++;
         share /= count;
+        /* Meanwhile the sentinels may choose another master. */
+        if (o->by_sentinel)
+            share /= 2;
     }
     if (share < SHARE_MIN_NS)
         share = SHARE_MIN_NS;
@@ -220,10 +194,10 @@ static bool start_connect(struct rlk_conn *conn)
                          conn->label, strerror(code));
         if (code != EMFILE && code != ENFILE && code != ENOMEM)
             return fail_address(conn);
-        give_up(conn, RLK_FAIL_LOCAL, code);
+        rlk_conn_opening_give_up(conn, RLK_FAIL_LOCAL, code);
         return false;
     }
-    o->phase = PHASE_CONNECT;
+    o->phase = RLK_PHASE_CONNECT;
     if (connect(conn->fd, (const struct sockaddr *)&o->current.storage, o->current.len) ==
             0 ||
         errno == EINPROGRESS || errno == EINTR)
@@ -231,7 +205,7 @@ static bool start_connect(struct rlk_conn *conn)
     if (errno == EAGAIN && family == AF_UNIX) {
         rlk_conn_close_fd(conn, false);
         o->retry_at = rlk_clock_boot() + BACKLOG_RETRY_NS;
-        o->phase = PHASE_RETRY;
+        o->phase = RLK_PHASE_RETRY;
         return true;
     }
     return fail_connect(conn, errno);
@@ -246,8 +220,11 @@ static bool phase_next(struct rlk_conn *conn)
         memcpy(&o->current.storage, o->next->ai_addr, o->next->ai_addrlen);
         o->current.len = o->next->ai_addrlen;
         o->next = o->next->ai_next;
-    } else {
-        give_up(conn, RLK_FAIL_NOT_SENT, ENOTCONN); /* with the last address's text */
+    } else if (o->by_sentinel) {
+        rlk_conn_sentinel_again(conn);
+        return true;
+    } else { /* with the last address's text */
+        rlk_conn_opening_give_up(conn, RLK_FAIL_NOT_SENT, ENOTCONN);
         return false;
     }
     set_due(o);
@@ -255,41 +232,6 @@ static bool phase_next(struct rlk_conn *conn)
 }
 
 /* ---- the socket */
-
-/* A socket can be connected to itself: at a port of the ephemeral range without a
- * listener. */
-static bool is_connected_to_itself(int fd)
-{
-    struct sockaddr_storage own, peer;
-    socklen_t own_len = sizeof(own), peer_len = sizeof(peer);
-    memset(&own, 0, sizeof(own));
-    memset(&peer, 0, sizeof(peer));
-    return getsockname(fd, (struct sockaddr *)&own, &own_len) == 0 &&
-           getpeername(fd, (struct sockaddr *)&peer, &peer_len) == 0 &&
-           own_len == peer_len && memcmp(&own, &peer, own_len) == 0;
-}
-
-static void set_int(int fd, int level, int name, int value)
-{
-    setsockopt(fd, level, name, &value, sizeof(value));
-}
-
-static void set_tcp_options(int fd, int64_t keepalive_ms)
-{
-    set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-    if (keepalive_ms <= 0)
-        return;
-    int ms = keepalive_ms > INT32_MAX ? INT32_MAX : (int)keepalive_ms;
-    int idle_s = ms < 1000 ? 1 : ms / 1000;
-    int probe_s = idle_s < KEEPALIVE_PROBES ? 1 : idle_s / KEEPALIVE_PROBES;
-    if (idle_s > 32767) /* the kernel's limit */
-        idle_s = probe_s = 32767;
-    set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-    set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle_s);
-    set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, probe_s);
-    set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES);
-    set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, ms);
-}
 
 static bool phase_connect(struct rlk_conn *conn)
 {
@@ -303,20 +245,24 @@ static bool phase_connect(struct rlk_conn *conn)
     if (getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &code, &len) != 0)
         code = errno;
     bool is_tcp = o->current.storage.ss_family != AF_UNIX;
-    if (code == 0 && is_tcp && is_connected_to_itself(conn->fd))
+    if (code == 0 && is_tcp && rlk_conn_socket_is_own_peer(conn->fd))
         code = ECONNREFUSED;
     if (code != 0)
         return fail_connect(conn, code);
-    if (is_tcp)
-        set_tcp_options(conn->fd, o->options.keepalive_ms);
-    struct timeval patience = { .tv_usec = RLK_CONN_PATIENCE_MS * 1000 };
-    setsockopt(conn->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    int flags = fcntl(conn->fd, F_GETFL);
-    if (flags >= 0)
-        fcntl(conn->fd, F_SETFL, flags & ~O_NONBLOCK);
+    rlk_conn_socket_prepare(conn->fd, is_tcp, o->options.keepalive_ms);
     rlk_conn_hello_rewind(&o->hello);
-    o->phase = o->options.target->tls_store ? PHASE_TLS : PHASE_SHAKE;
+    o->phase = o->options.target->tls_store ? RLK_PHASE_TLS : RLK_PHASE_SHAKE;
     return true;
+}
+
+/* The server is of no use, nor is another address of it. Where the sentinels disagree,
+ * one of them may have named anything. */
+static bool refuse(struct rlk_conn *conn, enum rlk_failure why, int code)
+{
+    if (conn->opening->by_sentinel && !conn->opening->chosen.agreed)
+        return fail_address(conn);
+    rlk_conn_opening_give_up(conn, why, code);
+    return false;
 }
 
 static bool phase_tls(struct rlk_conn *conn)
@@ -332,25 +278,34 @@ static bool phase_tls(struct rlk_conn *conn)
         rlk_conn_explain(conn, "%s", rlk_tls_text(conn->tls));
     switch (result) {
     case RLK_TLS_DONE:
-        o->phase = PHASE_SHAKE;
+        o->phase = RLK_PHASE_SHAKE;
         return true;
     case RLK_TLS_WAIT:
         return false;
     case RLK_TLS_FAILED:
         return fail_address(conn);
     case RLK_TLS_REFUSED:
-        give_up(conn, RLK_FAIL_ACCESS, EACCES);
-        return false;
+        return refuse(conn, RLK_FAIL_ACCESS, EACCES);
     case RLK_TLS_STRANGE:
-        give_up(conn, RLK_FAIL_PROTOCOL, EPROTO);
-        return false;
+        return refuse(conn, RLK_FAIL_PROTOCOL, EPROTO);
     case RLK_TLS_NO_MEMORY:
     default:
         if (rlk_tls_ended())
             rlk_conn_explain(conn, "the process is exiting");
-        give_up(conn, RLK_FAIL_LOCAL, rlk_tls_ended() ? ENOTCONN : ENOMEM);
+        rlk_conn_opening_give_up(conn, RLK_FAIL_LOCAL,
+                                 rlk_tls_ended() ? ENOTCONN : ENOMEM);
         return false;
     }
+}
+
+/* Another connection has found another master since this one's sentinels were asked. */
+static bool ask_anew(struct rlk_conn *conn)
+{
+    rlk_conn_explain(conn, "%s is not the master any more", conn->label);
+    if (!fail_address(conn))
+        return false;
+    rlk_conn_sentinel_overtaken(conn);
+    return true;
 }
 
 static bool phase_shake(struct rlk_conn *conn)
@@ -358,18 +313,19 @@ static bool phase_shake(struct rlk_conn *conn)
     struct rlk_conn_opening *o = conn->opening;
     switch (rlk_conn_hello_step(conn, &o->hello, o->options.target)) {
     case RLK_HELLO_DONE:
+        if (o->by_sentinel && !rlk_conn_sentinel_ready(conn))
+            return ask_anew(conn);
         become_ready(conn);
         return false;
     case RLK_HELLO_FAILED:
+    case RLK_HELLO_ELSEWHERE:
         return fail_address(conn);
     case RLK_HELLO_DENIED:
-        give_up(conn, RLK_FAIL_ACCESS, EACCES);
-        return false;
+        return refuse(conn, RLK_FAIL_ACCESS, EACCES);
     case RLK_HELLO_STRANGE:
-        give_up(conn, RLK_FAIL_PROTOCOL, EPROTO);
-        return false;
+        return refuse(conn, RLK_FAIL_PROTOCOL, EPROTO);
     case RLK_HELLO_NO_MEMORY:
-        give_up(conn, RLK_FAIL_LOCAL, ENOMEM);
+        rlk_conn_opening_give_up(conn, RLK_FAIL_LOCAL, ENOMEM);
         return false;
     case RLK_HELLO_WAIT:
     default:
@@ -382,17 +338,24 @@ static bool phase_shake(struct rlk_conn *conn)
 static bool advance(struct rlk_conn *conn)
 {
     switch (conn->opening->phase) {
-    case PHASE_RESOLVE:
+    case RLK_PHASE_ASK:
+        return rlk_conn_sentinel_ask(conn);
+    case RLK_PHASE_PAUSE:
+        if (rlk_clock_boot() < conn->opening->retry_at)
+            return false;
+        conn->opening->phase = RLK_PHASE_ASK;
+        return true;
+    case RLK_PHASE_RESOLVE:
         return phase_resolve(conn);
-    case PHASE_NEXT:
+    case RLK_PHASE_NEXT:
         return phase_next(conn);
-    case PHASE_RETRY:
+    case RLK_PHASE_RETRY:
         return rlk_clock_boot() >= conn->opening->retry_at && start_connect(conn);
-    case PHASE_CONNECT:
+    case RLK_PHASE_CONNECT:
         return phase_connect(conn);
-    case PHASE_TLS:
+    case RLK_PHASE_TLS:
         return phase_tls(conn);
-    case PHASE_SHAKE:
+    case RLK_PHASE_SHAKE:
     default:
         return phase_shake(conn);
     }
@@ -401,14 +364,23 @@ static bool advance(struct rlk_conn *conn)
 static void explain_time_out(struct rlk_conn *conn)
 {
     switch (conn->opening->phase) {
-    case PHASE_RESOLVE:
+    case RLK_PHASE_ASK:
+        if (!conn->text[0]) /* else it says why it asks again */
+            rlk_conn_explain(conn, "no sentinel of %s%s answers in time", conn->label,
+                             conn->whence);
+        break;
+    case RLK_PHASE_PAUSE:
+        break;
+    case RLK_PHASE_RESOLVE:
         explain_unresolved(conn, "no reply in time");
         break;
-    case PHASE_SHAKE:
+    case RLK_PHASE_SHAKE:
         rlk_conn_explain(conn, "%s%s accepted the connection, but did not reply in time",
                          conn->label, conn->whence);
+        if (conn->opening->hello.refusal[0])
+            rlk_conn_explain(conn, "%s", conn->opening->hello.refusal);
         break;
-    case PHASE_TLS:
+    case RLK_PHASE_TLS:
         /* A server without TLS takes the first message of TLS for the beginning of a
          * line, and waits for the end of the line. */
         rlk_conn_explain(conn,
@@ -419,9 +391,9 @@ static void explain_time_out(struct rlk_conn *conn)
                              ? "did not finish the TLS handshake in time"
                              : "did not reply to the TLS handshake in time");
         break;
-    case PHASE_NEXT:
-    case PHASE_RETRY:
-    case PHASE_CONNECT:
+    case RLK_PHASE_NEXT:
+    case RLK_PHASE_RETRY:
+    case RLK_PHASE_CONNECT:
     default:
         rlk_conn_explain(conn, "cannot connect to %s%s: timed out", conn->label,
                          conn->whence);
@@ -430,16 +402,19 @@ static void explain_time_out(struct rlk_conn *conn)
 
 void rlk_conn_opening_time_out(struct rlk_conn *conn)
 {
+    enum rlk_conn_phase phase = conn->opening->phase;
+
     explain_time_out(conn);
-    give_up(conn, RLK_FAIL_NOT_SENT, ENOTCONN);
+    if (conn->opening->by_sentinel && phase != RLK_PHASE_ASK && phase != RLK_PHASE_PAUSE)
+        rlk_conn_sentinel_wrong(conn);
+    rlk_conn_opening_give_up(conn, RLK_FAIL_NOT_SENT, ENOTCONN);
 }
 
 /* Whether the program closed the descriptor that the connection waits for, so that no
  * event would come. */
 static bool is_robbed(struct rlk_conn *conn)
 {
-    const struct rlk_conn_opening *o = conn->opening;
-    int fd = o->phase == PHASE_RESOLVE && o->job ? rlk_resolve_fd(o->job) : conn->fd;
+    int fd = rlk_conn_opening_fd(conn);
     return fd >= 0 && !rlk_fd_is_ours(fd);
 }
 
@@ -448,7 +423,7 @@ void rlk_conn_opening_step(struct rlk_conn *conn)
     if (is_robbed(conn)) {
         rlk_conn_explain(conn, "the program closed the library's connection to %s",
                          conn->label);
-        give_up(conn, RLK_FAIL_NOT_SENT, ENOTCONN);
+        rlk_conn_opening_give_up(conn, RLK_FAIL_NOT_SENT, ENOTCONN);
         return;
     }
     for (;;) {
@@ -472,24 +447,28 @@ void rlk_conn_opening_step(struct rlk_conn *conn)
 int rlk_conn_opening_fd(const struct rlk_conn *conn)
 {
     const struct rlk_conn_opening *o = conn->opening;
-    return o->phase == PHASE_RESOLVE ? rlk_resolve_fd(o->job) : conn->fd;
+    if (o->phase == RLK_PHASE_ASK)
+        return o->ask ? rlk_sentinel_ask_fd(o->ask) : -1;
+    return o->phase == RLK_PHASE_RESOLVE && o->job ? rlk_resolve_fd(o->job) : conn->fd;
 }
 
 short rlk_conn_opening_events(const struct rlk_conn *conn)
 {
     const struct rlk_conn_opening *o = conn->opening;
     switch (o->phase) {
-    case PHASE_RESOLVE:
+    case RLK_PHASE_ASK:
+    case RLK_PHASE_RESOLVE:
         return POLLIN;
-    case PHASE_CONNECT:
+    case RLK_PHASE_CONNECT:
         return POLLOUT;
-    case PHASE_TLS:
+    case RLK_PHASE_TLS:
         return (short)(POLLIN |
                        (conn->tls && rlk_tls_unsent(conn->tls) > 0 ? POLLOUT : 0));
-    case PHASE_SHAKE:
+    case RLK_PHASE_SHAKE:
         return (short)(POLLIN | (o->hello.at < o->hello.len ? POLLOUT : 0));
-    case PHASE_NEXT:
-    case PHASE_RETRY:
+    case RLK_PHASE_PAUSE:
+    case RLK_PHASE_NEXT:
+    case RLK_PHASE_RETRY:
     default:
         return 0;
     }
@@ -498,5 +477,11 @@ short rlk_conn_opening_events(const struct rlk_conn *conn)
 int64_t rlk_conn_opening_due(const struct rlk_conn *conn)
 {
     const struct rlk_conn_opening *o = conn->opening;
-    return o->phase == PHASE_RETRY && o->retry_at < o->due ? o->retry_at : o->due;
+    int64_t at = o->due;
+
+    if (o->phase == RLK_PHASE_RETRY || o->phase == RLK_PHASE_PAUSE)
+        at = o->retry_at;
+    else if (o->phase == RLK_PHASE_ASK && o->ask)
+        at = rlk_sentinel_ask_due(o->ask);
+    return at < o->due ? at : o->due;
 }

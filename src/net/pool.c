@@ -260,10 +260,19 @@ static int open_conn(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **
 
 /* ---- lending */
 
-/* A connection in the place that the thread has. */
+/* rule: P9 */
+/* A connection in the place that the thread has. With Sentinel not to a master that has
+ * been replaced since the connection was ready. */
 static int fill_place(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_conn)
 {
+    bool by_sentinel = pool->options.conn.target->sentinels.count > 0;
     int rc = open_conn(pool, deadline, ret_conn);
+
+    while (rc == 0 && by_sentinel && rlk_conn_moved(*ret_conn)) {
+        rlk_conn_free(*ret_conn);
+        *ret_conn = NULL;
+        rc = open_conn(pool, deadline, ret_conn);
+    }
     if (rc != 0)
         give_back(pool, NULL);
     return rc;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Name resolution with a deadline. getaddrinfo has no time limit, so it runs on a
- * short detached thread. At the deadline the caller abandons the thread, which frees
- * the job when it ends. Numeric addresses are resolved at once, without a thread.
- * Thread: any. Blocks: no. */
+ * short detached thread, one for each name at a time. At the deadline the caller abandons
+ * the thread, which frees the job when it ends. Numeric addresses are resolved at once,
+ * without a thread. Thread: any. Blocks: no. */
 #ifndef RLK_RESOLVE_H
 #define RLK_RESOLVE_H
 
@@ -22,6 +22,9 @@ int rlk_resolve_fd(const struct rlk_resolve *job);
  * NULL with getaddrinfo's code in *ret_gai_code. */
 bool rlk_resolve_done(struct rlk_resolve *job, struct addrinfo **ret_list,
                       int *ret_gai_code);
+
+/* In a forked child: the threads of all jobs are the parent's. */
+void rlk_resolve_forget(void);
 
 /* Frees the job or leaves it to its thread. NULL is fine. */
 void rlk_resolve_free(struct rlk_resolve *job);

@@ -82,6 +82,7 @@ struct rlk_answer {
     int64_t server_us;
     int64_t pttl_ms; /* of N; -2: free, -1: without TTL */
     unsigned flags;
+    unsigned moves;         /* the count of moves that the connection had seen */
     struct rlk_cursor more; /* set: continue the hand-over at once */
     size_t fate_count;
     struct rlk_fate fate; /* of the first id */

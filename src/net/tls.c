@@ -73,7 +73,7 @@ static bool prepare(struct rlk_tls *tls, bool may_read)
     rlk_tls_store_look(store, may_read);
     if (!rlk_tls_gate_enter())
         return false;
-    tls->ssl = rlk_tls_store_make(store);
+    tls->ssl = rlk_tls_store_make(tls->target);
     bool good = tls->ssl && SSL_set_app_data(tls->ssl, tls) == 1 &&
                 rlk_tls_bio_join(tls) && set_name(tls);
     if (good)

@@ -29,9 +29,9 @@ int rlk_tls_gate_open(void);
 
 /* ---- tls_store.c. Locks: rlk_tls_gate is entered. */
 
-/* Creates the SSL of a new connection, with a session to resume if the store has one.
- * NULL: out of memory. Locks: takes the store's mutex. */
-SSL *rlk_tls_store_make(struct rlk_tls_store *store);
+/* Creates the SSL of a new connection, with a session to resume if the target's store has
+ * one with this server. NULL: out of memory. Locks: takes the store's mutex. */
+SSL *rlk_tls_store_make(const struct rlk_target *target);
 /* Reads the files again if they have changed, and if the thread may read files or the
  * present ones are in doubt. Locks: rlk_tls_gate is not entered; takes the store's mutex.
  * Blocks: files. */

@@ -20,6 +20,14 @@
 
 enum { SESSIONS_MAX = 64 };
 
+/* A session, and whose it is: the server was checked to be this one when the session
+ * began, and is not checked again when it is resumed. */
+struct kept_session {
+    SSL_SESSION *session;
+    char *host; /* NULL: that of the store's target */
+    uint16_t port;
+};
+
 struct rlk_tls_store {
     /* immutable after create */
     const struct rlk_target *target;
@@ -29,7 +37,7 @@ struct rlk_tls_store {
     struct rlk_mutex mu;
     SSL_CTX *ctx;
     struct rlk_tls_stamp stamps[RLK_TLS_STAMP_COUNT];
-    SSL_SESSION *sessions[SESSIONS_MAX]; /* the newest is the last */
+    struct kept_session sessions[SESSIONS_MAX]; /* the newest is the last */
     int session_count;
     bool in_doubt; /* a connection was refused since the files were last looked at */
 
@@ -53,15 +61,69 @@ const char *rlk_tls_store_authorities(const struct rlk_tls_store *store)
 /* ---- sessions */
 
 /* Locks: holds mu. */
+static void forget_session_locked(struct rlk_tls_store *store, int i)
+{
+    free(store->sessions[i].host);
+    store->session_count--;
+    memmove(&store->sessions[i], &store->sessions[i + 1],
+            (size_t)(store->session_count - i) * sizeof(store->sessions[0]));
+}
+
+/* Locks: holds mu. */
+static void drop_session_locked(struct rlk_tls_store *store, int i)
+{
+    SSL_SESSION_free(store->sessions[i].session);
+    forget_session_locked(store, i);
+}
+
+/* Locks: holds mu. */
 static void drop_sessions_locked(struct rlk_tls_store *store)
 {
     while (store->session_count > 0)
-        SSL_SESSION_free(store->sessions[--store->session_count]);
+        drop_session_locked(store, store->session_count - 1);
 }
 
 static bool is_for_once(const SSL_SESSION *session)
 {
     return SSL_SESSION_get_protocol_version(session) >= TLS1_3_VERSION;
+}
+
+static const char *host_of(const struct rlk_tls_store *store,
+                           const struct kept_session *kept)
+{
+    return kept->host ? kept->host : store->target->host;
+}
+
+/* rule: P2 */
+/* The newest session with this server. -1: there is none. Locks: holds mu. */
+static int find_session_locked(const struct rlk_tls_store *store,
+                               const struct rlk_target *target)
+{
+    int i = store->session_count - 1;
+
+    while (i >= 0 && (store->sessions[i].port != target->port ||
+                      strcmp(host_of(store, &store->sessions[i]), target->host) != 0))
+        i--;
+    return i;
+}
+
+/* Returns 1 if the store keeps it. Locks: holds mu. */
+static int add_session_locked(struct rlk_tls_store *store, SSL_SESSION *session,
+                              const struct rlk_target *target)
+{
+    bool own = target->host == store->target->host;
+    char *host = own ? NULL : strdup(target->host);
+    int same = is_for_once(session) ? -1 : find_session_locked(store, target);
+
+    if (!own && !host)
+        return 0;
+    if (same >= 0)
+        drop_session_locked(store, same);
+    if (store->session_count == SESSIONS_MAX)
+        drop_session_locked(store, 0);
+    store->sessions[store->session_count++] =
+        (struct kept_session){ session, host, target->port };
+    return 1;
 }
 
 /* rule: P4 */
@@ -70,36 +132,28 @@ static int keep_session(SSL *ssl, SSL_SESSION *session)
 {
     struct rlk_tls *tls = SSL_get_app_data(ssl);
     struct rlk_tls_store *store = tls->target->tls_store;
+    int kept = 0;
 
     if (!store || SSL_SESSION_is_resumable(session) != 1)
         return 0;
     rlk_sync_mutex_lock(&store->mu);
-    if (SSL_get_SSL_CTX(ssl) !=
-        store->ctx) { /* a session of files that have been replaced */
-        rlk_sync_mutex_unlock(&store->mu);
-        return 0;
-    }
-    if (!is_for_once(session)) {
-        drop_sessions_locked(store);
-    } else if (store->session_count == SESSIONS_MAX) {
-        SSL_SESSION_free(store->sessions[0]);
-        store->session_count--;
-        memmove(&store->sessions[0], &store->sessions[1],
-                (size_t)store->session_count * sizeof(store->sessions[0]));
-    }
-    store->sessions[store->session_count++] = session;
+    if (SSL_get_SSL_CTX(ssl) == store->ctx) /* else of files that have been replaced */
+        kept = add_session_locked(store, session, tls->target);
     rlk_sync_mutex_unlock(&store->mu);
-    return 1;
+    return kept;
 }
 
 /* Returns a session, which the caller frees; NULL: there is none. Locks: holds mu. */
-static SSL_SESSION *take_session_locked(struct rlk_tls_store *store)
+static SSL_SESSION *take_session_locked(struct rlk_tls_store *store,
+                                        const struct rlk_target *target)
 {
-    if (store->session_count == 0)
+    int i = find_session_locked(store, target);
+
+    if (i < 0)
         return NULL;
-    SSL_SESSION *session = store->sessions[store->session_count - 1];
+    SSL_SESSION *session = store->sessions[i].session;
     if (is_for_once(session))
-        store->session_count--;
+        forget_session_locked(store, i);
     else
         SSL_SESSION_up_ref(session);
     return session;
@@ -203,11 +257,13 @@ void rlk_tls_store_doubt(struct rlk_tls_store *store)
     rlk_sync_mutex_unlock(&store->mu);
 }
 
-SSL *rlk_tls_store_make(struct rlk_tls_store *store)
+SSL *rlk_tls_store_make(const struct rlk_target *target)
 {
+    struct rlk_tls_store *store = target->tls_store;
+
     rlk_sync_mutex_lock(&store->mu);
     SSL *ssl = SSL_new(store->ctx);
-    SSL_SESSION *session = ssl ? take_session_locked(store) : NULL;
+    SSL_SESSION *session = ssl ? take_session_locked(store, target) : NULL;
     rlk_sync_mutex_unlock(&store->mu);
     if (session) {
         SSL_set_session(ssl, session); /* if it does not fit, it is not resumed */

@@ -5,7 +5,7 @@
  * show its text: a password whose '@', '/' or '?' was not percent-encoded may appear in
  * any part. Thread: any.
  */
-#include "net/url.h"
+#include "net/url_impl.h"
 
 #include "base/error.h"
 #include "base/log.h"
@@ -17,109 +17,15 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/un.h>
 
-enum { PORT_DEFAULT = 6379, HOST_LEN_MAX = 255, PARAMETER_NAME_MAX = 20 };
-
-struct slice {
-    const char *at;
-    size_t len;
-};
-
-static const char *find(struct slice s, char c)
-{
-    return s.len > 0 ? memchr(s.at, c, s.len) : NULL;
-}
-
-/* Cuts `s` at `mark`, which is in it: returns the part before, leaves the part after. */
-static struct slice cut(struct slice *s, const char *mark)
-{
-    struct slice before = { s->at, (size_t)(mark - s->at) };
-    s->at = mark + 1;
-    s->len -= before.len + 1;
-    return before;
-}
-
-static bool equals(struct slice s, const char *text)
-{
-    return s.len == strlen(text) && memcmp(s.at, text, s.len) == 0;
-}
-
-/* ---- strings */
-
-static void wipe(char **string)
-{
-    if (!*string)
-        return;
-    explicit_bzero(*string, strlen(*string));
-    free(*string);
-    *string = NULL;
-}
-
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
-/* Replaces *string by the decoded text. */
-static int decode(char **string, struct slice s, const char *part)
-{
-    char *text = malloc(s.len + 1);
-    size_t len = 0;
-    if (!text)
-        return rlk_error_set(ENOMEM, "out of memory");
-    for (size_t i = 0; i < s.len; i++) {
-        int c = (unsigned char)s.at[i];
-        if (c == '%') {
-            int high = i + 2 < s.len ? hex_value(s.at[i + 1]) : -1;
-            int low = i + 2 < s.len ? hex_value(s.at[i + 2]) : -1;
-            c = high < 0 || low < 0 ? 0 : high * 16 + low;
-            i += 2;
-        }
-        if (c == 0) {
-            explicit_bzero(text, len);
-            free(text);
-            return rlk_error_set(EINVAL, "URL: bad %%-escape in the %s", part);
-        }
-        text[len++] = (char)c;
-    }
-    text[len] = '\0';
-    wipe(string);
-    *string = text;
-    return 0;
-}
+enum { PORT_DEFAULT = 6379, PARAMETER_NAME_MAX = 20 };
 
 /* Blanks as a file or a shell's command leaves them, independent of the locale. */
 static bool is_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-static int parse_number(struct slice s, const char *part, long min, long max,
-                        long *ret_value)
-{
-    long value = 0;
-    for (size_t i = 0; i < s.len; i++) {
-        if (s.at[i] < '0' || s.at[i] > '9' ||
-            __builtin_mul_overflow(value, 10L, &value) ||
-            __builtin_add_overflow(value, (long)(s.at[i] - '0'), &value))
-            goto bad;
-    }
-    if (s.len == 0 || value < min || value > max)
-        goto bad;
-    *ret_value = value;
-    return 0;
-bad:
-    return rlk_error_set(EINVAL, "URL: %s is not a number from %ld to %ld", part, min,
-                         max);
 }
 
 /* ---- parameters */
@@ -141,6 +47,11 @@ enum parameter {
     PARAMETER_KEYFILE,
     PARAMETER_TLSNAME,
     PARAMETER_VERIFY,
+    PARAMETER_SENTINELUSER, /* this and the following: url_sentinel.c */
+    PARAMETER_SENTINELPASSWORD,
+    PARAMETER_SENTINELMASTERID, /* this and the following: the master's name */
+    PARAMETER_MASTER_NAME,
+    PARAMETER_MASTER,
     PARAMETER_COUNT
 };
 
@@ -166,6 +77,11 @@ static const struct {
     [PARAMETER_KEYFILE] = { "keyfile", 0, 0 },
     [PARAMETER_TLSNAME] = { "tlsname", 0, 0 },
     [PARAMETER_VERIFY] = { "verify", 0, 0 },
+    [PARAMETER_SENTINELUSER] = { "sentineluser", 0, 0 },
+    [PARAMETER_SENTINELPASSWORD] = { "sentinelpassword", 0, 0 },
+    [PARAMETER_SENTINELMASTERID] = { "sentinelMasterId", 0, 0 },
+    [PARAMETER_MASTER_NAME] = { "master_name", 0, 0 },
+    [PARAMETER_MASTER] = { "master", 0, 0 },
 };
 
 struct parse {
@@ -174,10 +90,10 @@ struct parse {
     bool db_in_path;
 };
 
-static int set_db(struct parse *p, struct slice value)
+static int set_db(struct parse *p, struct rlk_url_slice value)
 {
     long db;
-    int rc = parse_number(value, "db", 0, INT_MAX, &db);
+    int rc = rlk_url_number(value, "db", 0, INT_MAX, &db);
     if (rc != 0)
         return rc;
     if (p->db_in_path && p->config->target.db != (int)db)
@@ -186,13 +102,13 @@ static int set_db(struct parse *p, struct slice value)
     return 0;
 }
 
-static int set_mutex_type(struct parse *p, struct slice value)
+static int set_mutex_type(struct parse *p, struct rlk_url_slice value)
 {
-    if (equals(value, "recursive"))
+    if (rlk_url_equals(value, "recursive"))
         p->config->mutex_type = RLOCK_MUTEX_RECURSIVE;
-    else if (equals(value, "errorcheck"))
+    else if (rlk_url_equals(value, "errorcheck"))
         p->config->mutex_type = RLOCK_MUTEX_ERRORCHECK;
-    else if (equals(value, "normal"))
+    else if (rlk_url_equals(value, "normal"))
         p->config->mutex_type = RLOCK_MUTEX_NORMAL;
     else
         return rlk_error_set(EINVAL,
@@ -200,7 +116,7 @@ static int set_mutex_type(struct parse *p, struct slice value)
     return 0;
 }
 
-static int set_number(struct parse *p, enum parameter which, struct slice value)
+static int set_number(struct parse *p, enum parameter which, struct rlk_url_slice value)
 {
     struct rlk_config *config = p->config;
     long *const fields[PARAMETER_COUNT] = {
@@ -212,15 +128,15 @@ static int set_number(struct parse *p, enum parameter which, struct slice value)
         [PARAMETER_HANDOFFCOUNT] = &config->handoff_count,
         [PARAMETER_RETAIN] = &config->retain_ms,
     };
-    return parse_number(value, parameters[which].name, parameters[which].min,
-                        parameters[which].max, fields[which]);
+    return rlk_url_number(value, parameters[which].name, parameters[which].min,
+                          parameters[which].max, fields[which]);
 }
 
 /* A client that looks after others permanently continues to do so. */
-static int set_guard(struct parse *p, struct slice value)
+static int set_guard(struct parse *p, struct rlk_url_slice value)
 {
     long on;
-    int rc = parse_number(value, "guard", RLOCK_GUARD_OFF, RLOCK_GUARD_ON, &on);
+    int rc = rlk_url_number(value, "guard", RLOCK_GUARD_OFF, RLOCK_GUARD_ON, &on);
     if (rc == 0 && (on == RLOCK_GUARD_OFF || p->config->guard == RLOCK_GUARD_OFF))
         p->config->guard = (int)on;
     return rc;
@@ -250,34 +166,53 @@ static int set_tls(struct parse *p, enum parameter which, const char *text)
     return rlk_url_tls_set(settings, name, text, "URL");
 }
 
-static int set_parameter(struct parse *p, enum parameter which, struct slice raw)
+/* Credentials of the URL replace both of the attributes. */
+static int set_sentinel(struct parse *p, enum parameter which, const char *text)
+{
+    struct rlk_target *target = &p->config->target;
+    const char *name = parameters[which].name;
+
+    if (target->sentinels.count == 0)
+        return rlk_error_set(EINVAL, "URL: parameter %s requires redis-sentinel://",
+                             name);
+    if (which <= PARAMETER_SENTINELPASSWORD &&
+        !(p->seen[PARAMETER_SENTINELUSER] && p->seen[PARAMETER_SENTINELPASSWORD])) {
+        rlk_url_wipe(&target->sentinels.user);
+        rlk_url_wipe(&target->sentinels.password);
+    }
+    return rlk_url_sentinel_set(target, name, text);
+}
+
+static int set_parameter(struct parse *p, enum parameter which, struct rlk_url_slice raw)
 {
     char *text = NULL;
     if (p->seen[which])
         return rlk_error_set(EINVAL, "URL: parameter %s is given twice",
                              parameters[which].name);
     p->seen[which] = true;
-    int rc = decode(&text, raw, "parameters");
+    int rc = rlk_url_decode(&text, raw, "parameters");
     if (rc != 0)
         return rc;
-    struct slice value = { text, strlen(text) };
+    struct rlk_url_slice value = { text, strlen(text) };
     if (which == PARAMETER_DB)
         rc = set_db(p, value);
     else if (which == PARAMETER_MUTEXTYPE)
         rc = set_mutex_type(p, value);
     else if (which == PARAMETER_GUARD)
         rc = set_guard(p, value);
+    else if (which >= PARAMETER_SENTINELUSER)
+        rc = set_sentinel(p, which, text);
     else if (which >= PARAMETER_CAFILE)
         rc = set_tls(p, which, text);
     else
         rc = set_number(p, which, value);
-    wipe(&text);
+    rlk_url_wipe(&text);
     return rc;
 }
 
 /* Shows the name of an unknown parameter only if it looks like a name, and if no '@'
  * suggests the middle of a password. */
-static int refuse_parameter(struct slice name, const char *url)
+static int refuse_parameter(struct rlk_url_slice name, const char *url)
 {
     bool plain = name.len > 0 && name.len <= PARAMETER_NAME_MAX && !strchr(url, '@');
     for (size_t i = 0; plain && i < name.len; i++)
@@ -289,17 +224,17 @@ static int refuse_parameter(struct slice name, const char *url)
                          "URL: unknown parameter (is a '?' not percent-encoded?)");
 }
 
-static int parse_query(struct parse *p, struct slice query, const char *url)
+static int parse_query(struct parse *p, struct rlk_url_slice query, const char *url)
 {
     while (query.len > 0) {
-        const char *amp = find(query, '&');
-        struct slice value = amp ? cut(&query, amp) : query;
+        const char *amp = rlk_url_find(query, '&');
+        struct rlk_url_slice value = amp ? rlk_url_cut(&query, amp) : query;
         if (!amp)
             query.len = 0;
-        const char *equal = find(value, '=');
-        struct slice name = equal ? cut(&value, equal) : value;
+        const char *equal = rlk_url_find(value, '=');
+        struct rlk_url_slice name = equal ? rlk_url_cut(&value, equal) : value;
         int which = 0;
-        while (which < PARAMETER_COUNT && !equals(name, parameters[which].name))
+        while (which < PARAMETER_COUNT && !rlk_url_equals(name, parameters[which].name))
             which++;
         if (which == PARAMETER_COUNT)
             return refuse_parameter(name, url);
@@ -315,116 +250,114 @@ static int parse_query(struct parse *p, struct slice query, const char *url)
 
 /* ---- the target */
 
-static int parse_userinfo(struct rlk_target *target, struct slice info)
+static int parse_userinfo(struct rlk_target *target, struct rlk_url_slice info)
 {
-    const char *colon = find(info, ':');
+    const char *colon = rlk_url_find(info, ':');
     if (!colon)
         return rlk_error_set(EINVAL, "URL: user without password");
-    struct slice user = cut(&info, colon);
+    struct rlk_url_slice user = rlk_url_cut(&info, colon);
     if (user.len == 0 && info.len == 0)
         return rlk_error_set(EINVAL, "URL: neither user nor password before the '@'");
-    wipe(&target->user);
-    wipe(&target->password);
-    int rc = user.len > 0 ? decode(&target->user, user, "user") : 0;
+    rlk_url_wipe(&target->user);
+    rlk_url_wipe(&target->password);
+    int rc = user.len > 0 ? rlk_url_decode(&target->user, user, "user") : 0;
     if (rc == 0)
-        rc = decode(&target->password, info, "password");
+        rc = rlk_url_decode(&target->password, info, "password");
     return rc;
 }
 
-/* Host names appear in messages and logs. */
-static int check_host(const char *host)
-{
-    size_t len = strlen(host);
-    if (len == 0)
-        return rlk_error_set(EINVAL, "URL: no host");
-    if (len > HOST_LEN_MAX)
-        return rlk_error_set(EINVAL, "URL: the host is too long");
-    for (const char *c = host; *c; c++)
-        if (*c <= ' ' || *c > '~' || strchr("/@?#\"\\", *c))
-            return rlk_error_set(EINVAL, "URL: the host has a forbidden character");
-    return 0;
-}
-
-static int parse_host_port(struct rlk_target *target, struct slice s)
-{
-    struct slice host = s, port = { NULL, 0 };
-    const char *colon;
-    long number = PORT_DEFAULT;
-    bool has_port = false;
-    if (s.len > 0 && s.at[0] == '[') {
-        const char *end = find(s, ']');
-        if (!end)
-            return rlk_error_set(EINVAL, "URL: '[' without ']'");
-        host = cut(&s, end);
-        host.at++;
-        host.len--;
-        if (s.len > 0 && s.at[0] != ':')
-            return rlk_error_set(EINVAL, "URL: unexpected text after the ']'");
-        has_port = s.len > 0;
-        port = (struct slice){ s.at + 1, has_port ? s.len - 1 : 0 };
-    } else if ((colon = find(s, ':'))) {
-        has_port = true;
-        host = cut(&s, colon);
-        port = s;
-        if (find(port, ':'))
-            return rlk_error_set(EINVAL, "URL: more than one ':' after the host; an IPv6 "
-                                         "address is written in brackets");
-    }
-    int rc = has_port ? parse_number(port, "port", 1, UINT16_MAX, &number) : 0;
-    if (rc == 0)
-        rc = decode(&target->host, host, "host");
-    if (rc == 0)
-        rc = check_host(target->host);
-    if (rc != 0)
-        return rc;
-    target->port = (uint16_t)number;
-    snprintf(target->label, sizeof(target->label),
-             strchr(target->host, ':') ? "[%.100s]:%u" : "%.100s:%u", target->host,
-             (unsigned)target->port);
-    return 0;
-}
-
-static int parse_db_path(struct parse *p, struct slice path)
+static int parse_db_path(struct parse *p, struct rlk_url_slice path)
 {
     char *text = NULL;
     if (path.len == 0)
         return 0;
-    int rc = decode(&text, path, "db");
+    int rc = rlk_url_decode(&text, path, "db");
     if (rc != 0)
         return rc;
-    rc = set_db(p, (struct slice){ text, strlen(text) });
+    rc = set_db(p, (struct rlk_url_slice){ text, strlen(text) });
     p->db_in_path = true;
-    wipe(&text);
+    rlk_url_wipe(&text);
     return rc;
 }
 
-static int parse_redis(struct parse *p, struct slice rest)
+/* Cuts the path, and takes user and password. Leaves the host or hosts in *rest. */
+static int parse_authority(struct rlk_target *target, struct rlk_url_slice *rest,
+                           struct rlk_url_slice *ret_path)
 {
-    struct rlk_target *target = &p->config->target;
-    const char *slash = find(rest, '/');
-    struct slice path = rest;
-    struct slice authority = slash ? cut(&path, slash) : rest;
-    if (!slash)
-        path.len = 0;
-    wipe(&target->path);
-    const char *at = authority.len ? memrchr(authority.at, '@', authority.len) : NULL;
-    if (at) {
-        int rc = parse_userinfo(target, cut(&authority, at));
-        if (rc != 0)
-            return rc;
+    const char *slash = rlk_url_find(*rest, '/');
+
+    *ret_path = *rest;
+    ret_path->len = 0;
+    if (slash) {
+        *ret_path = *rest;
+        *rest = rlk_url_cut(ret_path, slash);
     }
-    int rc = parse_host_port(target, authority);
-    return rc != 0 ? rc : parse_db_path(p, path);
+    rlk_url_wipe(&target->path);
+    const char *at = rest->len ? memrchr(rest->at, '@', rest->len) : NULL;
+    return at ? parse_userinfo(target, rlk_url_cut(rest, at)) : 0;
 }
 
-static int parse_unix(struct parse *p, struct slice rest)
+static int parse_redis(struct parse *p, struct rlk_url_slice rest)
 {
     struct rlk_target *target = &p->config->target;
-    wipe(&target->host);
+    struct rlk_url_slice path;
+
+    int rc = parse_authority(target, &rest, &path);
+    if (rc == 0)
+        rc = rlk_url_host(rest, PORT_DEFAULT, &target->host, &target->port);
+    if (rc != 0)
+        return rc;
+    rlk_url_label(target->label, sizeof(target->label), target->host, target->port);
+    return parse_db_path(p, path);
+}
+
+/* The URL's '#' that is in front of the master's name; NULL: there is none. */
+static const char *find_fragment(struct rlk_url_slice rest)
+{
+    size_t len = strcspn(rest.at, "/?");
+    const char *at = memrchr(rest.at, '@', len < rest.len ? len : rest.len);
+
+    return strchr(at ? at : rest.at, '#');
+}
+
+static int set_name(struct parse *p, struct rlk_url_slice name)
+{
+    char *text = NULL;
+    int rc = rlk_url_decode(&text, name, "name of the master");
+
+    if (rc == 0)
+        rc = rlk_url_sentinel_set(&p->config->target, parameters[PARAMETER_MASTER].name,
+                                  text);
+    rlk_url_wipe(&text);
+    return rc;
+}
+
+static int parse_sentinel(struct parse *p, struct rlk_url_slice rest)
+{
+    struct rlk_target *target = &p->config->target;
+    struct rlk_url_slice path, master, db;
+
+    rlk_url_wipe(&target->host);
+    rlk_url_wipe(&target->sentinels.master);
+    target->port = 0;
+    int rc = parse_authority(target, &rest, &path);
+    if (rc == 0)
+        rc = rlk_url_sentinel_hosts(target, rest);
+    if (rc == 0)
+        rc = rlk_url_sentinel_path(path, &master, &db);
+    if (rc == 0)
+        rc = parse_db_path(p, db);
+    return rc == 0 && master.len > 0 ? set_name(p, master) : rc;
+}
+
+static int parse_unix(struct parse *p, struct rlk_url_slice rest)
+{
+    struct rlk_target *target = &p->config->target;
+    rlk_url_wipe(&target->host);
     target->port = 0;
     if (rest.len < 2 || rest.at[0] != '/')
         return rlk_error_set(EINVAL, "URL: unix:// is not followed by an absolute path");
-    int rc = decode(&target->path, rest, "path");
+    int rc = rlk_url_decode(&target->path, rest, "path");
     if (rc != 0)
         return rc;
     size_t len = strlen(target->path);
@@ -436,29 +369,73 @@ static int parse_unix(struct parse *p, struct slice rest)
     return 0;
 }
 
+static bool is_secret(const char *parameter)
+{
+    for (int which = PARAMETER_SENTINELUSER; which <= PARAMETER_SENTINELPASSWORD;
+         which++) {
+        size_t len = strlen(parameters[which].name);
+        if (strncmp(parameter, parameters[which].name, len) == 0 && parameter[len] == '=')
+            return true;
+    }
+    return false;
+}
+
+/* Takes the credentials of the sentinels out of a URL. */
+static void drop_secrets(char *url)
+{
+    char *to = strchr(url, '?'), *from = to ? to + 1 : url, lead = '?';
+    bool more = to != NULL;
+
+    while (more) {
+        size_t len = strcspn(from, "&#");
+        if (!is_secret(from)) {
+            *to++ = lead;
+            memmove(to, from, len);
+            to += len;
+            lead = '&';
+        }
+        from += len;
+        more = *from == '&';
+        from += more;
+    }
+    if (to)
+        memmove(to, from, strlen(from) + 1);
+}
+
 /* Stores the URL without the part before an '@' that precedes path and parameters: the
- * same '@' as parse_redis's. */
+ * same '@' as parse_authority's. */
 static int keep_url(struct rlk_config *config, const char *url, size_t scheme_len)
 {
     const char *rest = url + scheme_len;
-    const char *at = config->target.host ? memrchr(rest, '@', strcspn(rest, "/?")) : NULL;
+    const char *at = config->target.path ? NULL : memrchr(rest, '@', strcspn(rest, "/?"));
     char *kept = NULL;
 
     if (asprintf(&kept, "%.*s%s", (int)scheme_len, url, at ? at + 1 : rest) < 0)
         return rlk_error_set(ENOMEM, "out of memory");
-    wipe(&config->url);
+    drop_secrets(kept);
+    rlk_url_wipe(&config->url);
     config->url = kept;
     return 0;
 }
 
 static const struct scheme {
     const char *text;
-    int (*parse)(struct parse *, struct slice);
+    int (*parse)(struct parse *, struct rlk_url_slice);
     bool tls;
 } schemes[] = {
-    { "redis://", parse_redis, false },  { "rediss://", parse_redis, true },
-    { "valkey://", parse_redis, false }, { "valkeys://", parse_redis, true },
+    { "redis://", parse_redis, false },
+    { "rediss://", parse_redis, true },
+    { "valkey://", parse_redis, false },
+    { "valkeys://", parse_redis, true },
     { "unix://", parse_unix, false },
+    { "redis-sentinel://", parse_sentinel, false },
+    { "rediss-sentinel://", parse_sentinel, true },
+    { "redis+sentinel://", parse_sentinel, false },
+    { "rediss+sentinel://", parse_sentinel, true },
+    { "valkey-sentinel://", parse_sentinel, false },
+    { "valkeys-sentinel://", parse_sentinel, true },
+    { "valkey+sentinel://", parse_sentinel, false },
+    { "valkeys+sentinel://", parse_sentinel, true },
 };
 
 static const struct scheme *find_scheme(const char *url)
@@ -467,6 +444,34 @@ static const struct scheme *find_scheme(const char *url)
         if (strncasecmp(url, schemes[i].text, strlen(schemes[i].text)) == 0)
             return &schemes[i];
     return NULL;
+}
+
+/* Parses what follows the scheme. */
+static int parse_rest(struct parse *p, const struct scheme *scheme,
+                      struct rlk_url_slice rest, const char *url)
+{
+    struct rlk_url_slice query = { rest.at, 0 }, fragment = query;
+    bool sentinel = scheme->parse == parse_sentinel;
+    const char *hash = sentinel ? find_fragment(rest) : NULL;
+
+    if (hash) {
+        fragment = rest;
+        rest = rlk_url_cut(&fragment, hash);
+    }
+    const char *question = rlk_url_find(rest, '?');
+    if (question) {
+        query = rest;
+        rest = rlk_url_cut(&query, question);
+    }
+    rlk_url_sentinel_hosts_drop(&p->config->target.sentinels);
+    int rc = scheme->parse(p, rest);
+    if (rc == 0)
+        rc = parse_query(p, query, url);
+    if (rc == 0 && hash)
+        rc = set_name(p, fragment);
+    if (rc == 0 && sentinel)
+        rc = rlk_url_sentinel_check(&p->config->target);
+    return rc != 0 ? rc : rlk_url_tls_check(&p->config->target.tls);
 }
 
 int rlk_url_parse(struct rlk_config *config, const char *url)
@@ -478,37 +483,28 @@ int rlk_url_parse(struct rlk_config *config, const char *url)
                              is_blank(url[0]) ? "before" : "after");
     const struct scheme *scheme = find_scheme(url);
     if (!scheme)
-        return rlk_error_set(EINVAL,
-                             "URL: must begin with redis://, rediss:// or unix://");
+        return rlk_error_set(EINVAL, "URL: must begin with redis://, rediss://, "
+                                     "redis-sentinel:// or unix://");
     /* rule: P1 */
     if (scheme->tls && !rlk_tls_is_built())
         return rlk_error_set(ENOTSUP, "URL: %s: this library was built without TLS",
                              scheme->text);
     config->target.tls.on = scheme->tls;
     size_t scheme_len = strlen(scheme->text);
-    struct slice rest = { url + scheme_len, strlen(url + scheme_len) };
-    struct slice query = rest;
-    const char *question = find(rest, '?');
-    if (question)
-        rest = cut(&query, question);
-    else
-        query.len = 0;
-    int rc = scheme->parse(&p, rest);
-    if (rc == 0)
-        rc = parse_query(&p, query, url);
-    if (rc == 0)
-        rc = rlk_url_tls_check(&config->target.tls);
+    struct rlk_url_slice rest = { url + scheme_len, len - scheme_len };
+    int rc = parse_rest(&p, scheme, rest, url);
     return rc != 0 ? rc : keep_url(config, url, scheme_len);
 }
 
 void rlk_url_config_clear(struct rlk_config *config)
 {
-    wipe(&config->target.host);
-    wipe(&config->target.path);
-    wipe(&config->target.user);
-    wipe(&config->target.password);
+    rlk_url_wipe(&config->target.host);
+    rlk_url_wipe(&config->target.path);
+    rlk_url_wipe(&config->target.user);
+    rlk_url_wipe(&config->target.password);
     rlk_url_tls_clear(&config->target.tls);
-    wipe(&config->url);
-    wipe(&config->source_path);
+    rlk_url_sentinel_clear(&config->target.sentinels);
+    rlk_url_wipe(&config->url);
+    rlk_url_wipe(&config->source_path);
     explicit_bzero(config, sizeof(*config));
 }

@@ -10,16 +10,37 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct rlk_url_host {
+    char *host; /* IPv6 without brackets */
+    uint16_t port;
+};
+
+enum { RLK_URL_SENTINELS_MAX = 16 };
+
+/* What a URL says of Sentinel. Heap strings. */
+struct rlk_url_sentinels {
+    size_t count; /* 0: the server is asked directly */
+    struct rlk_url_host hosts[RLK_URL_SENTINELS_MAX];
+    char *master;          /* its name */
+    char *user, *password; /* for the sentinels; NULL: no AUTH */
+};
+
+struct rlk_sentinel_book; /* sentinel.h */
+
 struct rlk_target {
-    char *host; /* NULL for a Unix socket; IPv6 without brackets */
+    char *host; /* NULL for a Unix socket, and for Sentinel, whose answer gives it; IPv6
+                   without brackets */
     char *path; /* of the Unix socket, else NULL */
     uint16_t port;
     int db;
     char *user;     /* NULL: the server's default user */
     char *password; /* NULL: no AUTH */
+    struct rlk_url_sentinels sentinels;
+    struct rlk_sentinel_book *book; /* of the client; NULL: none, or not started */
     struct rlk_tls_settings tls;
     struct rlk_tls_store *tls_store; /* of the client; NULL: no TLS, or not started */
-    char label[128]; /* for messages and logs: "host:port" or the path, never a secret */
+    /* for messages and logs: "host:port", the path, or "master NAME"; never a secret */
+    char label[128];
     /* follows the label when the server is unreachable: " (RLOCK_URL)", " (the file's
      * path)", " (built-in default)"; "" when the program named the URL */
     char whence[64];
@@ -27,7 +48,7 @@ struct rlk_target {
 
 struct rlk_config {
     struct rlk_target target;
-    char *url;          /* as given, without user and password */
+    char *url;          /* as given, without users and passwords */
     const char *source; /* where it comes from: RLK_SOURCE_*, or source_path */
     char *source_path;
     long lease_ms, presence_ms, command_timeout_ms, connect_timeout_ms;
@@ -71,7 +92,9 @@ enum rlk_url_text {
     RLK_URL_CERTFILE,
     RLK_URL_KEYFILE,
     RLK_URL_TLSNAME,
-    RLK_URL_VERIFY,
+    RLK_URL_VERIFY, /* the last one for TLS */
+    RLK_URL_SENTINELUSER,
+    RLK_URL_SENTINELPASSWORD,
     RLK_URL_TEXT_LIMIT
 };
 /* Copies all texts that are set. 0, EINVAL or ENOMEM. */
@@ -91,6 +114,18 @@ const char *rlk_url_tls_partner(const char *name);
 /* Whether the settings fit together. 0 or EINVAL. */
 int rlk_url_tls_check(const struct rlk_tls_settings *settings);
 void rlk_url_tls_clear(struct rlk_tls_settings *settings);
+
+/* Whether the text contains the secret, or as much of its beginning as a server may have
+ * cut it to. NULL: there is none. */
+bool rlk_url_quotes(const char *text, const char *secret);
+/* Whether the text may be a host name or an address. */
+bool rlk_url_is_host(const char *host);
+/* Writes "host:port" for messages. */
+void rlk_url_label(char *buf, size_t size, const char *host, uint16_t port);
+
+/* Copies the credentials for sentinels that are set. 0 or ENOMEM. */
+int rlk_url_sentinel_take(struct rlk_url_sentinels *sentinels, const char *texts);
+void rlk_url_sentinel_clear(struct rlk_url_sentinels *sentinels);
 
 /* Frees the strings and wipes the secrets. Harmless on a zeroed config. */
 void rlk_url_config_clear(struct rlk_config *config);

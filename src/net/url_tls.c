@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[RLK_URL_TEXT_LIMIT] = {
+static const char *const names[RLK_URL_VERIFY + 1] = {
     [RLK_URL_CAFILE] = "cafile",     [RLK_URL_CADIR] = "cadir",
     [RLK_URL_CERTFILE] = "certfile", [RLK_URL_KEYFILE] = "keyfile",
     [RLK_URL_TLSNAME] = "tlsname",   [RLK_URL_VERIFY] = "verify",
@@ -19,7 +19,7 @@ static enum rlk_url_text find(const char *name)
 {
     enum rlk_url_text which = RLK_URL_CAFILE;
 
-    while (which < RLK_URL_TEXT_LIMIT && strcmp(name, names[which]) != 0)
+    while (which < RLK_URL_VERIFY && strcmp(name, names[which]) != 0)
         which++;
     return which;
 }
@@ -38,6 +38,8 @@ static char **text_of(struct rlk_tls_settings *settings, enum rlk_url_text which
     case RLK_URL_TLSNAME:
         return &settings->name;
     case RLK_URL_VERIFY:
+    case RLK_URL_SENTINELUSER:
+    case RLK_URL_SENTINELPASSWORD:
     case RLK_URL_TEXT_LIMIT:
     default:
         return NULL;
@@ -145,7 +147,7 @@ int rlk_url_tls_take(struct rlk_tls_settings *settings, const char *texts)
 {
     int rc = 0;
 
-    for (enum rlk_url_text tag = RLK_URL_CAFILE; rc == 0 && tag < RLK_URL_TEXT_LIMIT;
+    for (enum rlk_url_text tag = RLK_URL_CAFILE; rc == 0 && tag <= RLK_URL_VERIFY;
          tag++) {
         const char *text = rlk_texts_get(texts, (unsigned char)tag);
         if (text)
@@ -168,7 +170,7 @@ int rlk_url_tls_check(const struct rlk_tls_settings *settings)
 
 void rlk_url_tls_clear(struct rlk_tls_settings *settings)
 {
-    for (enum rlk_url_text which = RLK_URL_CAFILE; which < RLK_URL_TEXT_LIMIT; which++) {
+    for (enum rlk_url_text which = RLK_URL_CAFILE; which <= RLK_URL_VERIFY; which++) {
         char **text = text_of(settings, which);
         if (text)
             free(*text);

@@ -90,6 +90,8 @@ struct rlk_hold_request {
     unsigned grant_flags;
     unsigned flags;        /* of the newest grant or answer: who waits at the server */
     unsigned asked;        /* how many acquires were sent */
+    unsigned moves;        /* the count of moves at that server: of the newest confirmed
+                              "queued" or "held" answer */
     unsigned open_to;      /* granted: the threads that came before this acquire left may
                               enter, too; a writer may be ahead of later ones */
     unsigned entered_then; /* granted: the lock's count of entries at the grant */

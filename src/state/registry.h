@@ -153,6 +153,11 @@ void rlk_registry_unlock(struct rlk_registry *reg);
  * and gets the reason. */
 void rlk_registry_ask_again_locked(struct rlk_registry *reg, int64_t now);
 
+/* Another server is the master: it is asked about every hold at once. If there are many,
+ * the questions are spread over a third of the TTL of a grant, the shortest lease first.
+ */
+void rlk_registry_doubt_all_locked(struct rlk_registry *reg, int64_t now);
+
 /* Messages of the mailbox. Any client of the server may have sent them. False: the
  * process neither asks with this id, nor holds it, nor gives it back. Then nothing
  * changes and nothing is sent: otherwise a sender of such messages could cause requests

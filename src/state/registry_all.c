@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+enum { DOUBTS_AT_ONCE = 64 };
+
 bool rlk_registry_busy_locked(struct rlk_registry *reg)
 {
     rlk_fastpath_close_all_locked(reg);
@@ -61,4 +63,29 @@ void rlk_registry_ask_again_locked(struct rlk_registry *reg, int64_t now)
                  l = l->next)
                 rlk_hold_ask_again_locked(RLK_CONTAINER_OF(l, struct rlk_hold, link),
                                           now);
+}
+
+static void doubt(struct rlk_hold *hold, int64_t now)
+{
+    int64_t left_ms = (hold->end - now) / RLK_NS_PER_MS, spread = 0;
+
+    if (hold->lock->registry->holds_now > DOUBTS_AT_ONCE && left_ms > 0)
+        spread = hold->id.grant_ms * RLK_NS_PER_MS / 3 / hold->lease_ms * left_ms;
+    /* not later than it is asked about anyway, as after another move a moment ago */
+    rlk_hold_doubt_locked(hold,
+                          hold->renew_at < now + spread ? hold->renew_at : now + spread);
+}
+
+/* rule: P9 */
+void rlk_registry_doubt_all_locked(struct rlk_registry *reg, int64_t now)
+{
+    for (size_t i = 0; i < reg->table_size; i++)
+        for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain) {
+            rlk_queue_poll_locked(lock);
+            if (lock->current && rlk_hold_is_live(lock->current))
+                doubt(lock->current, now);
+            for (struct rlk_list *l = lock->queue->reads.next; l != &lock->queue->reads;
+                 l = l->next)
+                doubt(RLK_CONTAINER_OF(l, struct rlk_hold, link), now);
+        }
 }

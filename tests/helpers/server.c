@@ -97,9 +97,17 @@ static void spec_add(struct spec *spec, char kind, const char *value)
     spec->len += n;
 }
 
+/* A file in the server's directory that is its configuration; "": none. */
+static const char *conf_of(const struct test_server *s, char *buf, size_t size)
+{
+    snprintf(buf, size, "%s/conf", s->dir);
+    return access(buf, F_OK) == 0 ? buf : "";
+}
+
 static void spec_make(struct spec *spec, const struct test_server *s,
                       const char *const args[], const char *const env[])
 {
+    char conf[TEST_PATH_MAX];
     char program[TEST_SUPERVISOR_MESSAGE_MAX / 2], port[16];
     snprintf(port, sizeof(port), "%u", (unsigned)s->port);
     const char *const fixed[] = { "--port", port, "--bind", "127.0.0.1", "--unixsocket",
@@ -111,6 +119,8 @@ static void spec_make(struct spec *spec, const struct test_server *s,
     spec->text[0] = TEST_SUPERVISOR_START;
     spec->len = 1;
     spec_add(spec, 'a', find_program(program, sizeof(program)));
+    if (conf_of(s, conf, sizeof(conf))[0])
+        spec_add(spec, 'a', conf);
     for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
         spec_add(spec, 'a', fixed[i]);
     for (size_t i = 0; args && args[i]; i++)
@@ -173,11 +183,9 @@ void test_server_start(struct test_server *s, const char *const args[])
     test_server_start_env(s, args, NULL);
 }
 
-void test_server_start_env(struct test_server *s, const char *const args[],
-                           const char *const env[])
+static void start_in_dir(struct test_server *s, const char *const args[],
+                         const char *const env[])
 {
-    memset(s, 0, sizeof(*s));
-    make_dir(s);
     int reserved = test_port_reserve("127.0.0.1", &s->port);
     snprintf(s->path, sizeof(s->path), "%s/s", s->dir);
     snprintf(s->url, sizeof(s->url), "unix://%s", s->path);
@@ -203,6 +211,28 @@ void test_server_start_env(struct test_server *s, const char *const args[],
     if (!ask(s, spec.text, spec.len, &answer))
         test_die("the server's supervisor does not answer");
     await_start(s);
+}
+
+void test_server_start_env(struct test_server *s, const char *const args[],
+                           const char *const env[])
+{
+    memset(s, 0, sizeof(*s));
+    make_dir(s);
+    start_in_dir(s, args, env);
+}
+
+void test_server_start_sentinel(struct test_server *s, const char *text)
+{
+    static const char *const args[] = { "--sentinel", NULL };
+    char path[TEST_PATH_MAX];
+
+    memset(s, 0, sizeof(*s));
+    make_dir(s);
+    snprintf(path, sizeof(path), "%s/conf", s->dir);
+    FILE *conf = fopen(path, "we");
+    if (!conf || fputs(text, conf) < 0 || fclose(conf) != 0)
+        test_die("cannot write %s: %s", path, strerror(errno));
+    start_in_dir(s, args, NULL);
 }
 
 void test_server_stop(struct test_server *s)

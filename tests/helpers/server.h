@@ -39,6 +39,9 @@ void test_server_start(struct test_server *s, const char *const args[]);
 /* The same with variables ("NAME=value") added to the server's environment. */
 void test_server_start_env(struct test_server *s, const char *const args[],
                            const char *const env[]);
+/* The same with a configuration file in the server's directory, which holds `text`. It
+ * runs as a sentinel, and writes to its file. */
+void test_server_start_sentinel(struct test_server *s, const char *text);
 /* Does nothing with a zeroed struct. */
 void test_server_stop(struct test_server *s);
 

@@ -87,6 +87,8 @@ static void call_clientattr(void)
 #undef BOTH_WAYS
     CALL(0, rlock_clientattr_setcredentials, &attr, "user", "password");
     CALL(EINVAL, rlock_clientattr_setcredentials, &attr, "user", NULL);
+    CALL(0, rlock_clientattr_setsentinelcredentials, &attr, "user", "password");
+    CALL(EINVAL, rlock_clientattr_setsentinelcredentials, &attr, "user", NULL);
     CALL(0, rlock_clientattr_seteventcallback, &attr, NULL, NULL);
     CALL(TEST_TLS_CODE, rlock_clientattr_setcafile, &attr, "/nowhere");
     CALL(TEST_TLS_CODE, rlock_clientattr_setcadir, &attr, "/nowhere");

@@ -348,6 +348,36 @@ START_TEST(session_of_a_connection_that_was_closed_is_resumed)
 }
 END_TEST
 
+/* Whether a connection of this client to the server of that name resumed a session. */
+static bool resumes_at(rlock_client_t *c, const char *host)
+{
+    struct rlk_target target = c->config.target;
+    struct rlk_conn_options options = { .target = &target, .reply_limit = 1 << 16 };
+    struct rlk_tls_facts facts = { .resumed = false };
+    int64_t until = rlk_clock_boot() + test_ms(SOON_MS) * RLK_NS_PER_MS;
+    char name[32];
+    struct rlk_conn *conn;
+
+    snprintf(name, sizeof(name), "%s", host);
+    target.host = name;
+    OK(rlk_conn_start(&conn, &options, until));
+    ck_assert_int_eq(rlk_conn_wait_ready(conn, until), RLK_CONN_READY);
+    ck_assert(rlk_tls_look(conn->tls, &facts));
+    rlk_conn_free(conn);
+    return facts.resumed;
+}
+
+/* rule: P2 */
+START_TEST(session_is_not_resumed_with_another_server)
+{
+    other = tls_client("");
+    OK(rlock_client_ping(other));
+    ck_assert(!resumes_at(other, "127.0.0.1"));
+    ck_assert(resumes_at(other, "127.0.0.1"));
+    ck_assert(resumes_at(other, "localhost"));
+}
+END_TEST
+
 /* rule: P4 */
 START_TEST(server_that_has_forgotten_its_sessions_gets_a_whole_handshake)
 {
@@ -554,6 +584,7 @@ int main(void)
     tcase_add_loop_test(sessions, reconnects_after_a_storm_are_resumed, 0, 2);
     tcase_add_loop_test(sessions, session_of_a_connection_that_was_closed_is_resumed, 0,
                         2);
+    tcase_add_test(sessions, session_is_not_resumed_with_another_server);
     tcase_add_test(sessions,
                    server_that_has_forgotten_its_sessions_gets_a_whole_handshake);
     tcase_add_test(sessions,

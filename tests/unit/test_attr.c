@@ -2,7 +2,8 @@
 /* program: tier=unit */
 /* Attribute objects of mutexes, read-write locks and clients: a value that is set is read
  * back; a value out of range is refused and leaves the object unchanged. No server. */
-#include "net/tls.h"
+#include "base/texts.h"
+#include "net/url.h"
 #include "suite.h"
 
 #include <check.h>
@@ -705,6 +706,31 @@ START_TEST(attributes_of_TLS_are_texts_of_1500_bytes_together)
 }
 END_TEST
 
+/* rule: P10 */
+START_TEST(credentials_of_sentinels_replace_both)
+{
+    char password[1600];
+
+    memset(password, 'p', sizeof(password));
+    password[sizeof(password) - 1] = '\0';
+    ck_assert_int_eq(rlock_clientattr_setsentinelcredentials(&cattr, "u", password),
+                     ENAMETOOLONG);
+    ck_assert_ptr_null(rlk_texts_get(cattr.rlk_texts, RLK_URL_SENTINELUSER));
+    password[1400] = '\0';
+    ck_assert_int_eq(rlock_clientattr_setsentinelcredentials(&cattr, "u", password), 0);
+    password[1400] = 'p';
+    ck_assert_int_eq(rlock_clientattr_setsentinelcredentials(&cattr, "v", password),
+                     ENAMETOOLONG);
+    ck_assert_str_eq(rlk_texts_get(cattr.rlk_texts, RLK_URL_SENTINELUSER), "u");
+    ck_assert_int_eq(rlock_clientattr_setsentinelcredentials(&cattr, NULL, "q"), 0);
+    ck_assert_ptr_null(rlk_texts_get(cattr.rlk_texts, RLK_URL_SENTINELUSER));
+    ck_assert_str_eq(rlk_texts_get(cattr.rlk_texts, RLK_URL_SENTINELPASSWORD), "q");
+    ck_assert_int_eq(rlock_clientattr_setsentinelcredentials(&cattr, "u", ""), EINVAL);
+    ck_assert_int_eq(rlock_clientattr_setsentinelcredentials(&cattr, "", ""), 0);
+    ck_assert_ptr_null(rlk_texts_get(cattr.rlk_texts, RLK_URL_SENTINELPASSWORD));
+}
+END_TEST
+
 START_TEST(clientattr_that_is_none_is_EINVAL)
 {
     rlock_clientattr_t zero, garbage, gone;
@@ -727,6 +753,7 @@ START_TEST(clientattr_that_is_none_is_EINVAL)
         ck_assert_int_eq(rlock_clientattr_setmutextype(a, 1), EINVAL);
         ck_assert_int_eq(rlock_clientattr_getmutextype(a, &value), EINVAL);
         ck_assert_int_eq(rlock_clientattr_setcredentials(a, "a", "b"), EINVAL);
+        ck_assert_int_eq(rlock_clientattr_setsentinelcredentials(a, "a", "b"), EINVAL);
         ck_assert_int_eq(rlock_clientattr_seteventcallback(a, on_event, NULL), EINVAL);
         ck_assert_int_eq(rlock_clientattr_setcafile(a, "x"), EINVAL);
         ck_assert_int_eq(rlock_clientattr_setcertfile(a, "x"), EINVAL);
@@ -825,6 +852,7 @@ int main(void)
     tcase_add_test(tc, credentials_are_bounded_and_wiped);
     tcase_add_test(tc, callback_may_be_set_and_taken_back);
     tcase_add_test(tc, attributes_of_TLS_are_texts_of_1500_bytes_together);
+    tcase_add_test(tc, credentials_of_sentinels_replace_both);
     tcase_add_test(tc, clientattr_that_is_none_is_EINVAL);
     tcase_add_test(tc, errno_is_left_alone);
     tcase_add_test(tc, sizes_are_those_of_the_ABI);

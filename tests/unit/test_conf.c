@@ -206,10 +206,12 @@ static const struct bad {
     { "url=\n", ", line 1: url has no value", EINVAL },
     { "url=redis://h\npasswordfile= \r\n", ", line 2: passwordfile has no value",
       EINVAL },
-    { "\nurl=h:6379\n", ", line 2: URL: must begin with redis://, rediss:// or unix://",
+    { "\nurl=h:6379\n",
+      ", line 2: URL: must begin with redis://, rediss://, redis-sentinel:// or unix://",
       EINVAL },
     { "url=\"redis://h\"\n",
-      ", line 1: URL: must begin with redis://, rediss:// or unix://", EINVAL },
+      ", line 1: URL: must begin with redis://, rediss://, redis-sentinel:// or unix://",
+      EINVAL },
     { "url=redis://h:x # main\n", ", line 1: URL: port is not a number from 1 to 65535",
       EINVAL },
     { "url=redis://u:" SECRET "%@h\n", ", line 1: URL: bad %-escape in the password",
@@ -465,6 +467,26 @@ START_TEST(url_with_a_password_in_a_readable_file_is_refused)
 }
 END_TEST
 
+/* rule: P10 */
+START_TEST(url_with_a_password_of_sentinels_in_a_readable_file_is_refused)
+{
+    static const char text[] = "url=redis-sentinel://h/m?sentinelpassword=" SECRET "\n";
+    char message[PATH_MAX];
+    set_conf(conffile_write("conf", text, modes[_i].mode & 0775));
+    if (!modes[_i].why) {
+        parses();
+        ck_assert_str_eq(config.target.sentinels.password, SECRET);
+        ck_assert_str_eq(config.url, "redis-sentinel://h/m");
+        return;
+    }
+    if (modes[_i].mode & S_IWOTH)
+        return; /* refused because of its mode alone */
+    snprintf(message, sizeof(message),
+             ", line 1: the URL contains a password of sentinels, and %s", modes[_i].why);
+    refused(EINVAL, message);
+}
+END_TEST
+
 START_TEST(password_that_may_not_be_read_is_reported)
 {
     char message[PATH_MAX];
@@ -631,6 +653,7 @@ int main(void)
     tc = add_case(suite, "passwords");
     EACH(tc, password_that_others_can_read_is_refused, modes);
     EACH(tc, url_with_a_password_in_a_readable_file_is_refused, modes);
+    EACH(tc, url_with_a_password_of_sentinels_in_a_readable_file_is_refused, modes);
     tcase_add_test(tc, password_that_may_not_be_read_is_reported);
     tcase_add_test(tc, password_is_a_line_of_bytes_that_fits);
     tcase_add_test(tc, two_passwords_for_one_url_are_refused);

@@ -9,6 +9,7 @@
 
 #include <check.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -299,6 +300,182 @@ START_TEST(wrong_parameter_of_TLS_is_EINVAL)
 }
 END_TEST
 
+/* ---- Sentinel */
+
+static const struct good_sentinel {
+    const char *url, *master;
+    int count;
+    struct {
+        const char *host;
+        int port;
+    } hosts[3];
+    int db;
+    const char *user, *password, *kept;
+} good_sentinels[] = {
+    { .url = "redis-sentinel://h/m",
+      .master = "m",
+      .count = 1,
+      .hosts = { { "h", 26379 } } },
+    { .url = "redis-sentinel://u:p@h:1,[::1]:2,k/m/3",
+      .master = "m",
+      .count = 3,
+      .hosts = { { "h", 1 }, { "::1", 2 }, { "k", 26379 } },
+      .db = 3,
+      .user = "u",
+      .password = "p",
+      .kept = "redis-sentinel://h:1,[::1]:2,k/m/3" },
+    { .url = "Redis+Sentinel://h/m%41/?db=2",
+      .master = "mA",
+      .count = 1,
+      .hosts = { { "h", 26379 } },
+      .db = 2 },
+    { .url = "valkey-sentinel://h/2?sentinelMasterId=m",
+      .master = "m",
+      .count = 1,
+      .hosts = { { "h", 26379 } },
+      .db = 2 },
+    { .url = "valkey+sentinel://h?master_name=m",
+      .master = "m",
+      .count = 1,
+      .hosts = { { "h", 26379 } } },
+    { .url = "redis-sentinel://h,h:2?master=m&db=1",
+      .master = "m",
+      .count = 2,
+      .hosts = { { "h", 26379 }, { "h", 2 } },
+      .db = 1 },
+    { .url = "redis-sentinel://:a#b@h:1/4#m",
+      .master = "m",
+      .count = 1,
+      .hosts = { { "h", 1 } },
+      .db = 4,
+      .password = "a#b",
+      .kept = "redis-sentinel://h:1/4#m" },
+    { .url = "redis-sentinel://h#m",
+      .master = "m",
+      .count = 1,
+      .hosts = { { "h", 26379 } } },
+    { .url = "redis-sentinel://h/m?master=m#m",
+      .master = "m",
+      .count = 1,
+      .hosts = { { "h", 26379 } } },
+    { .url = "redis-sentinel://h/7/0", /* a master may be named by a number */
+      .master = "7",
+      .count = 1,
+      .hosts = { { "h", 26379 } } },
+};
+
+/* rule: P7 */
+START_TEST(good_url_of_sentinels_gives_its_parts)
+{
+    const struct good_sentinel *g = &good_sentinels[_i];
+    const struct rlk_url_sentinels *s = &config.target.sentinels;
+
+    ck_assert_msg(rlk_url_parse(&config, g->url) == 0, "%s: %s", g->url,
+                  rlk_error_message());
+    ck_assert_str_eq(s->master, g->master);
+    ck_assert_int_eq((int)s->count, g->count);
+    for (int i = 0; i < g->count; i++) {
+        ck_assert_str_eq(s->hosts[i].host, g->hosts[i].host);
+        ck_assert_int_eq(s->hosts[i].port, g->hosts[i].port);
+    }
+    ck_assert_ptr_null(config.target.host);
+    ck_assert_ptr_null(config.target.path);
+    ck_assert_int_eq(config.target.db, g->db);
+    ck_assert_pstr_eq(config.target.user, g->user);
+    ck_assert_pstr_eq(config.target.password, g->password);
+    ck_assert_str_eq(config.url, g->kept ? g->kept : g->url);
+}
+END_TEST
+
+static const char *const bad_sentinels[] = {
+    "redis-sentinel://",
+    "redis-sentinel://h",
+    "redis-sentinel://h/",
+    "redis-sentinel://h/3",
+    "redis-sentinel://h//3",
+    "redis-sentinel:///m",
+    "redis-sentinel://h,/m",
+    "redis-sentinel://,h/m",
+    "redis-sentinel://h:x/m",
+    "redis-sentinel://h/m/x",
+    "redis-sentinel://h/m/0/1",
+    "redis-sentinel://h/m%20n",
+    "redis-sentinel://h/m&sentinelpassword=canary",
+    "redis-sentinel://h/m%3fsentinelpassword=canary",
+    "redis-sentinel://h/m:n",
+    "redis-sentinel://h/m%2fn",
+    "redis-sentinel://h/m?master=n",
+    "redis-sentinel://h/m#n",
+    "redis-sentinel://h?master=",
+    "redis-sentinel://h/m?master",
+    "redis-sentinel://h/m?sentineluser=canary",
+    "redis-sentinel://h/m?sentinelpassword=",
+    "redis-sentinel://h/m?sentinelpassword=canary&sentinelpassword=canary",
+    "redis-sentinel://canary@h/m",
+    "redis-sentinel://a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a/m",
+    "redis-sentinel-x://h/m",
+    "redis://h?master=m",
+    "redis://h?sentinelpassword=canary",
+    "unix:///s?sentineluser=canary",
+};
+
+/* rule: P10 */
+START_TEST(bad_url_of_sentinels_is_EINVAL_without_secrets)
+{
+    const char *url = bad_sentinels[_i];
+
+    ck_assert_msg(rlk_url_parse(&config, url) == EINVAL, "%s", url);
+    ck_assert_msg(strncmp(rlk_error_message(), "URL: ", 5) == 0, "%s: %s", url,
+                  rlk_error_message());
+    ck_assert_msg(!strstr(rlk_error_message(), CANARY), "%s: %s", url,
+                  rlk_error_message());
+}
+END_TEST
+
+/* rule: P10 */
+START_TEST(credentials_of_sentinels_are_set_and_not_kept_in_the_url)
+{
+    static const char *const urls[][2] = {
+        { "?sentineluser=u&sentinelpassword=%63anary", "" },
+        { "?sentinelpassword=canary&db=1&sentineluser=u", "?db=1" },
+        { "?db=1&sentineluser=u&sentinelpassword=canary#m", "?db=1#m" },
+        { "?lease=100&sentinelpassword=canary&sentineluser=u&db=1", "?lease=100&db=1" },
+    };
+    char url[200], kept[200];
+
+    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+        snprintf(url, sizeof(url), "redis-sentinel://d:data@h/m%s", urls[i][0]);
+        snprintf(kept, sizeof(kept), "redis-sentinel://h/m%s", urls[i][1]);
+        tear_down();
+        set_up();
+        config.target.sentinels.user = strdup("old");
+        ck_assert_int_eq(rlk_url_parse(&config, url), 0);
+        ck_assert_str_eq(config.target.sentinels.user, "u");
+        ck_assert_str_eq(config.target.sentinels.password, CANARY);
+        ck_assert_str_eq(config.target.password, "data");
+        ck_assert_str_eq(config.url, kept);
+    }
+    ck_assert_int_eq(rlk_url_parse(&config, "redis-sentinel://h/m?sentinelpassword=p"),
+                     0);
+    ck_assert_ptr_null(config.target.sentinels.user);
+}
+END_TEST
+
+/* rule: P10 */
+START_TEST(rediss_sentinel_is_TLS_or_ENOTSUP)
+{
+    static const char *const urls[] = { "rediss-sentinel://h/m", "rediss+sentinel://h/m",
+                                        "valkeys-sentinel://h/m",
+                                        "valkeys+sentinel://h/m" };
+
+    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+        ck_assert_int_eq(rlk_url_parse(&config, urls[i]),
+                         rlk_tls_is_built() ? 0 : ENOTSUP);
+        ck_assert(config.target.tls.on == rlk_tls_is_built());
+    }
+}
+END_TEST
+
 START_TEST(clear_of_a_zeroed_config_is_harmless)
 {
     struct rlk_config zero = { .lease_ms = 0 };
@@ -325,6 +502,12 @@ int main(void)
     tcase_add_test(tc, parameters_of_TLS_are_set);
     tcase_add_loop_test(tc, wrong_parameter_of_TLS_is_EINVAL, 0,
                         sizeof(bad_tls) / sizeof(bad_tls[0]));
+    tcase_add_loop_test(tc, good_url_of_sentinels_gives_its_parts, 0,
+                        sizeof(good_sentinels) / sizeof(good_sentinels[0]));
+    tcase_add_loop_test(tc, bad_url_of_sentinels_is_EINVAL_without_secrets, 0,
+                        sizeof(bad_sentinels) / sizeof(bad_sentinels[0]));
+    tcase_add_test(tc, credentials_of_sentinels_are_set_and_not_kept_in_the_url);
+    tcase_add_test(tc, rediss_sentinel_is_TLS_or_ENOTSUP);
     tcase_add_test(tc, clear_of_a_zeroed_config_is_harmless);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
