@@ -299,13 +299,19 @@ void scene_worker_lost(struct worker *w, const char *name)
     scene_says(w, "ESTALE", "on t unlock m");
 }
 
-void scene_worker_ends(struct worker *w, const char *thread, const char *code)
+void scene_worker_ends_in(struct worker *w, const char *thread, const char *code,
+                          long long ms)
 {
     char prefix[COMMAND_MAX];
     int n = snprintf(prefix, sizeof(prefix), "done %s ", thread);
-    const char *news = worker_news(w, prefix, SCENE_SOON_MS);
+    const char *news = worker_news(w, prefix, ms);
     ck_assert_msg(news, "%s is still at it", thread);
     ck_assert_str_eq(news + n, code);
+}
+
+void scene_worker_ends(struct worker *w, const char *thread, const char *code)
+{
+    scene_worker_ends_in(w, thread, code, SCENE_SOON_MS);
 }
 
 long long scene_stat(struct worker *w, const char *field)

@@ -111,6 +111,9 @@ void scene_worker_does(struct worker *w, const char *verb);
 void scene_worker_has_no_more_than(struct worker *w, long long ms);
 /* Asserts that the call of the worker's thread soon ends with this code. */
 void scene_worker_ends(struct worker *w, const char *thread, const char *code);
+/* The same within `ms`, unscaled. */
+void scene_worker_ends_in(struct worker *w, const char *thread, const char *code,
+                          long long ms);
 /* Ends both workers and empties the server, for a test that must start again because the
  * machine was too slow for its times. */
 void scene_anew(struct worker *a, struct worker *b);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { URLS = 8, CONF_MAX = 1024, SOON_MS = 30000, DOWN_AFTER_MS = 700 };
+enum { URLS = 8, CONF_MAX = 1024, SOON_MS = 30000, DOWN_AFTER_MS = 700, CALM_MS = 60000 };
 /* An election that failed is repeated after twice this time. */
 enum { FAILOVER_MS = 2000 };
 
@@ -159,8 +159,7 @@ static void start_sentinel(struct test_server *s, const char *more)
              "sentinel down-after-milliseconds mymaster %d\n"
              "sentinel failover-timeout mymaster %d\n"
              "sentinel parallel-syncs mymaster 2\n%s",
-             (unsigned)topology.data[0].port, DOWN_AFTER_MS, FAILOVER_MS,
-             more ? more : "");
+             (unsigned)topology.data[0].port, CALM_MS, FAILOVER_MS, more ? more : "");
     test_server_start_sentinel(s, conf);
 }
 
@@ -225,10 +224,33 @@ static bool has_switched(void *arg)
     return topology_master(s->sentinel) != s->from;
 }
 
+/* Sets after how long without an answer these sentinels, the first `count`, say of a
+ * server that it is down. */
+static void set_down_after(int count, long ms)
+{
+    char text[16];
+
+    for (int i = 0; i < count; i++) {
+        struct test_redis *r = test_redis_connect(topology.sentinels[i].path);
+        test_redis_do(r, "SENTINEL", "SET", "mymaster", "down-after-milliseconds",
+                      as_text(text, ms));
+        test_redis_close(r);
+    }
+}
+
+void topology_expect_failure(void)
+{
+    set_down_after(SENTINELS, DOWN_AFTER_MS);
+}
+
 bool topology_switched(int sentinel, int from, long ms)
 {
     struct switched s = { sentinel, from };
-    return test_wait_until(has_switched, &s, ms);
+    bool switched = test_wait_until(has_switched, &s, ms);
+
+    /* without two of them there is no failover; the third may stand still */
+    set_down_after(SENTINELS - 1, CALM_MS);
+    return switched;
 }
 
 static bool sentinel_is_ready(int i)
@@ -286,6 +308,7 @@ void topology_open(void)
         if (test_server_pid(&topology.data[i]) == 0)
             test_server_restart(&topology.data[i]);
     }
+    set_down_after(SENTINELS, CALM_MS);
     ck_assert(test_wait_until(all_agree, NULL, SOON_MS));
     redis = test_redis_connect(topology.data[topology_master(0)].path);
     test_redis_do(redis, "FLUSHALL");

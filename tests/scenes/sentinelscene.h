@@ -61,6 +61,10 @@ void topology_open(void);
 const char *topology_url(const char *parameters);
 /* Which of the servers is the master by the sentinel's word; -1: none of them. */
 int topology_master(int sentinel);
+/* From now on the sentinels notice within a second that the master does not answer, and
+ * begin a failover. Before, and after topology_switched, they would not: on a machine
+ * that stands still for a moment they would begin one that no test expects. */
+void topology_expect_failure(void);
 /* Waits until a sentinel names another master than this one. */
 bool topology_switched(int sentinel, int from, long ms);
 /* A client of the topology that records its events, and has answered a ping. */
