@@ -88,6 +88,9 @@ static void listen_off(struct test_proxy *p)
 {
     if (p->listen_unix < 0)
         return;
+    /* A child between its fork and its exec has these, too, and would still listen. */
+    shutdown(p->listen_unix, SHUT_RDWR);
+    shutdown(p->listen_tcp, SHUT_RDWR);
     close(p->listen_unix);
     close(p->listen_tcp);
     unlink(p->path);
