@@ -54,6 +54,7 @@ EXTRA_DIST += \
 	scripts/parts.sh \
 	scripts/redisson \
 	scripts/soak \
+	scripts/tsan.supp \
 	scripts/valgrind.supp \
 	tests/consumer/CMakeLists.txt \
 	tests/consumer/consumer.c \

@@ -151,6 +151,7 @@ part_tsan() {
   scripts/build-parts "$work" tsan
   mkdir -p "$reports"
   TSAN_OPTIONS=exitcode=99:second_deadlock_stack=1:log_path=$reports/tsan:log_exe_name=1
+  TSAN_OPTIONS=$TSAN_OPTIONS:suppressions=$top/scripts/tsan.supp:print_suppressions=0
   RLOCK_TEST_GUARD=1
   export TSAN_OPTIONS RLOCK_TEST_GUARD
   status=0

@@ -676,7 +676,8 @@ static void set_up(void)
 
 static void run_leaking_nothing(const struct scene *s)
 {
-    open_all(); /* makes what is made once in a process */
+    open_all(); /* makes what is made once in a process, */
+    EXPECT(rlock_client_open(&mine, "no URL", NULL), EINVAL); /* and once in a thread */
     test_alloc_fail_at(0);
     for (int i = 0; i < 2; i++) {
         s->prepare();

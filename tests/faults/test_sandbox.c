@@ -195,6 +195,14 @@ END_TEST
 
 static rlock_client_t *early;
 
+static bool is_connected(void *unused)
+{
+    rlock_stats_t stats;
+
+    (void)unused;
+    return rlock_client_getstats(early, &stats) == 0 && stats.connects > 0;
+}
+
 static int resolves_in_it(struct forked_report *report, void *arg)
 {
     rlock_mutexattr_t attr;
@@ -206,6 +214,8 @@ static int resolves_in_it(struct forked_report *report, void *arg)
     MUST(rlock_mutexattr_init(&attr) == 0);
     MUST(rlock_mutexattr_setclient(&attr, early) == 0);
     MUST(rlock_mutex_init(&m, &attr, "n") == 0);
+    /* the client's own thread has looked up the name: nobody else waits for its answer */
+    MUST(test_wait_until(is_connected, NULL, SOON_MS));
     MUST((line = refuse(SYS_clone3, ANY, EPERM)) == 0);
     MUST((line = refuse(SYS_clone, ANY, EPERM)) == 0); /* Valgrind has no clone3 */
     int rc = rlock_mutex_trylock(&m);
