@@ -25,6 +25,7 @@
 struct waiter {
     struct rlk_list link;
     struct rlk_cond cond;
+    bool goes_first; /* before those that do not */
     bool served;
     struct rlk_conn *conn; /* the connection that it got; NULL: a place to open one */
 };
@@ -136,18 +137,28 @@ static int sleep_for_place_locked(struct rlk_pool *pool, struct waiter *w,
     return 0;
 }
 
-/* The same. */
-static int wait_for_place_locked(struct rlk_pool *pool, int64_t deadline,
+/* Locks: holds mu. */
+static void queue_locked(struct rlk_pool *pool, struct waiter *w)
+{
+    struct rlk_list *l = w->goes_first ? pool->waiters.next : &pool->waiters;
+
+    while (l != &pool->waiters && RLK_CONTAINER_OF(l, struct waiter, link)->goes_first)
+        l = l->next;
+    rlk_list_append(l, &w->link); /* before l */
+}
+
+/* As sleep_for_place_locked. */
+static int wait_for_place_locked(struct rlk_pool *pool, int64_t deadline, bool goes_first,
                                  struct rlk_conn **ret_conn)
 {
-    struct waiter w = { .served = false };
+    struct waiter w = { .goes_first = goes_first };
     int rc = rlk_sync_cond_init(&w.cond);
     if (rc != 0)
         return rc;
     atomic_fetch_add(&pool->waiting, 1);
     *ret_conn = take_top(pool);
     if (!*ret_conn) {
-        rlk_list_append(&pool->waiters, &w.link);
+        queue_locked(pool, &w);
         rc = sleep_for_place_locked(pool, &w, deadline);
         if (rc == 0)
             *ret_conn = w.conn;
@@ -160,7 +171,7 @@ static int wait_for_place_locked(struct rlk_pool *pool, int64_t deadline,
 }
 
 /* Locks: holds mu, which is dropped while the thread queues. */
-static int find_place_locked(struct rlk_pool *pool, int64_t deadline,
+static int find_place_locked(struct rlk_pool *pool, int64_t deadline, bool goes_first,
                              struct rlk_conn **ret_conn)
 {
     *ret_conn = atomic_load(&pool->waiting) == 0 ? take_top(pool) : NULL;
@@ -172,14 +183,15 @@ static int find_place_locked(struct rlk_pool *pool, int64_t deadline,
         pool->place_count++;
         return 0;
     }
-    return wait_for_place_locked(pool, deadline, ret_conn);
+    return wait_for_place_locked(pool, deadline, goes_first, ret_conn);
 }
 
 /* A place, with *ret_conn a connection or NULL. */
-static int take_place(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_conn)
+static int take_place(struct rlk_pool *pool, int64_t deadline, bool goes_first,
+                      struct rlk_conn **ret_conn)
 {
     rlk_sync_mutex_lock(&pool->mu);
-    int rc = find_place_locked(pool, deadline, ret_conn);
+    int rc = find_place_locked(pool, deadline, goes_first, ret_conn);
     rlk_sync_mutex_unlock(&pool->mu);
     if (rc == ENOTCONN)
         return rlk_error_set(rc, "all %d connections to %s were in use for too long",
@@ -278,14 +290,15 @@ static int fill_place(struct rlk_pool *pool, int64_t deadline, struct rlk_conn *
     return rc;
 }
 
-int rlk_pool_get(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_conn)
+static inline int get(struct rlk_pool *pool, int64_t deadline, bool goes_first,
+                      struct rlk_conn **ret_conn)
 {
     struct rlk_conn *conn = NULL;
 
     if (atomic_load(&pool->waiting) == 0)
         conn = take_top(pool);
     if (!conn) {
-        int rc = take_place(pool, deadline, &conn);
+        int rc = take_place(pool, deadline, goes_first, &conn);
         if (rc != 0)
             return rc;
     }
@@ -300,6 +313,22 @@ int rlk_pool_get(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_
         return fill_place(pool, deadline, ret_conn);
     *ret_conn = conn;
     return 0;
+}
+
+int rlk_pool_get(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_conn)
+{
+    return get(pool, deadline, false, ret_conn);
+}
+
+int rlk_pool_get_first(struct rlk_pool *pool, int64_t deadline,
+                       struct rlk_conn **ret_conn)
+{
+    return get(pool, deadline, true, ret_conn);
+}
+
+unsigned rlk_pool_waiter_count(const struct rlk_pool *pool)
+{
+    return atomic_load(&pool->waiting);
 }
 
 /* Lays down a connection where the next thread takes it; one that lies there goes onto

@@ -32,6 +32,12 @@ void rlk_pool_free(struct rlk_pool *pool);
  * (CLOCK_BOOTTIME). Locks: takes the pool's mutex, never during I/O.
  */
 int rlk_pool_get(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_conn);
+/* The same for a request that gives back a lock: others may wait for it, so it does not
+ * wait behind requests for locks. */
+int rlk_pool_get_first(struct rlk_pool *pool, int64_t deadline,
+                       struct rlk_conn **ret_conn);
+/* How many threads wait for a connection. Blocks: no. */
+unsigned rlk_pool_waiter_count(const struct rlk_pool *pool);
 
 /* Takes a lent connection back. Frees a dead one; if its reply is missing, also frees
  * the unused ones that were last used before its request. */

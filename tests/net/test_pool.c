@@ -148,15 +148,53 @@ END_TEST
 struct getter {
     pthread_t thread;
     struct rlk_conn *conn;
+    bool first;
     int rc;
 };
 
 static void *run_getter(void *arg)
 {
     struct getter *g = arg;
-    g->rc = rlk_pool_get(pool, in_ms(test_ms(5000)), &g->conn);
+    int64_t until = in_ms(test_ms(5000));
+
+    g->rc = g->first ? rlk_pool_get_first(pool, until, &g->conn)
+                     : rlk_pool_get(pool, until, &g->conn);
     return NULL;
 }
+
+static bool is_waited_for_by(void *count)
+{
+    return rlk_pool_waiter_count(pool) == *(unsigned *)count;
+}
+
+static void await_waiters(unsigned count)
+{
+    ck_assert(test_wait_until(is_waited_for_by, &count, 5000));
+}
+
+START_TEST(who_gives_a_lock_back_is_served_before_those_who_want_one)
+{
+    struct rlk_conn *a = get(), *b = get();
+    struct getter wants = { .rc = -1 }, gives = { .rc = -1, .first = true };
+
+    ck_assert_uint_eq(rlk_pool_waiter_count(pool), 0);
+    ck_assert_int_eq(pthread_create(&wants.thread, NULL, run_getter, &wants), 0);
+    await_waiters(1);
+    ck_assert_int_eq(pthread_create(&gives.thread, NULL, run_getter, &gives), 0);
+    await_waiters(2);
+    rlk_pool_put(pool, a);
+    pthread_join(gives.thread, NULL);
+    ck_assert_int_eq(gives.rc, 0);
+    ck_assert_ptr_eq(gives.conn, a);
+    ck_assert_uint_eq(rlk_pool_waiter_count(pool), 1);
+    rlk_pool_put(pool, gives.conn);
+    pthread_join(wants.thread, NULL);
+    ck_assert_int_eq(wants.rc, 0);
+    ck_assert_uint_eq(rlk_pool_waiter_count(pool), 0);
+    rlk_pool_put(pool, wants.conn);
+    rlk_pool_put(pool, b);
+}
+END_TEST
 
 START_TEST(waiter_is_handed_what_is_put_back)
 {
@@ -371,6 +409,7 @@ int main(void)
     tcase_add_test(tc, last_one_in_is_first_out);
     tcase_add_test(tc, connection_above_the_bound_is_waited_for_until_the_deadline);
     tcase_add_test(tc, waiter_is_handed_what_is_put_back);
+    tcase_add_test(tc, who_gives_a_lock_back_is_served_before_those_who_want_one);
     tcase_add_test(tc, waiter_opens_its_own_when_a_dead_one_is_put_back);
     tcase_add_test(tc, failed_connects_leave_the_places_free);
     tcase_add_test(tc, connection_that_died_while_idle_is_replaced);
