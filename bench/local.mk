@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The benchmarks. `make bench` runs them all, `make bench BENCH_FLAGS=-q` for a short while;
 # see bench/README.md. They assert nothing, so make check runs none of them.
-EXTRA_DIST += bench/README.md bench/run bench/tls_run bench/hosts bench/before bench/path bench/plot \
+EXTRA_DIST += bench/README.md bench/run bench/tls_run bench/replicas_run bench/hosts bench/before bench/path bench/plot \
 	bench/peers/redisson/Peer.java bench/peers/redisson/pom.xml \
 	bench/peers/redisson/prepare bench/peers/redisson/run \
 	bench/peers/redis-py/peer.py bench/peers/redis-py/prepare bench/peers/redis-py/run \
@@ -42,6 +42,13 @@ bench_bench_LDADD = librlock.la $(HIREDIS_LIBS) -lpthread -lm
 
 bench_pairs_SOURCES = bench/pairs.c
 bench_pairs_LDADD = librlock.la -lpthread
+
+noinst_PROGRAMS += bench/replicas
+bench_replicas_SOURCES = bench/bench.h bench/replicas.c bench/process.h bench/process.c \
+	bench/scripts.h bench/scripts.c bench/redis.h bench/redis.c
+nodist_bench_replicas_SOURCES = lua_scripts.c
+bench_replicas_CPPFLAGS = $(bench_bench_CPPFLAGS)
+bench_replicas_LDADD = librlock.la $(HIREDIS_LIBS) -lpthread -lm
 
 if WITH_TLS
 noinst_PROGRAMS += bench/tls

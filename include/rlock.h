@@ -8,7 +8,8 @@
  * letters S1-S5 and L1-L7 name the guarantees of doc/design/guarantees.md.
  *
  * Every function that sends a request to the server may also return:
- *   ENOTCONN  no server could be reached before the deadline
+ *   ENOTCONN  no server could be reached before the deadline; with replicas=: or too few
+ *             replicas confirmed the lock, which was given back
  *   EACCES    the server refused the credentials or an ACL rule; with TLS also: the
  *             client or the server did not accept the other's certificate
  *   EPROTO    the reply was unexpected, or a key of this name holds foreign data
@@ -314,7 +315,10 @@ typedef struct rlock_clientattr {
     int32_t rlk_guard;
     int64_t rlk_retain_ms;
     char rlk_texts[1536]; /* cafile and so on */
-    uint8_t rlk_reserved[168 + 2 * (8 - sizeof(void *))];
+    int32_t rlk_replicas;
+    int32_t rlk_waitaof;
+    int64_t rlk_maxskew_ms;
+    uint8_t rlk_reserved[152 + 2 * (8 - sizeof(void *))];
 } rlock_clientattr_t;
 
 /* Durations by powers of two of a microsecond: buckets[0] counts those below 1 us,
@@ -392,9 +396,10 @@ typedef struct rlock_stats {
  *       (rediss-sentinel:// over TLS; doc/SENTINEL.md), or
  *       unix:///path/to/socket[?parameters]; parameters: db, lease, presence,
  *       commandtimeout, connecttimeout (ms), mutextype=recursive|errorcheck|normal,
- *       handoffms, handoffcount, retain (ms), guard=0|1; with TLS: cafile, cadir,
- *       certfile, keyfile, tlsname, verify=full|ca (rlock_clientattr_setcafile); with
- *       Sentinel: sentineluser, sentinelpassword.
+ *       handoffms, handoffcount, retain (ms), guard=0|1, replicas, waitaof=0|1,
+ *       maxskew (ms); with TLS: cafile, cadir, certfile, keyfile, tlsname,
+ *       verify=full|ca (rlock_clientattr_setcafile); with Sentinel: sentineluser,
+ *       sentinelpassword.
  *       NULL or empty: $RLOCK_URL; if that is unset or empty, the URL in the system's
  *       file /etc/rlock.conf (below configure's sysconfdir; RLOCK_CONF names another
  *       file, see rlock.conf(5)); without such a file, redis://127.0.0.1:6379. The URL
@@ -407,9 +412,12 @@ typedef struct rlock_stats {
  *            file, or the password file that it names, is wrong or unreadable (such a
  *            file is never passed over). The message names the file and its line; or
  *            a file for TLS cannot be read or used: the message names its path
- *   ENOTSUP  rediss://, and the library was built without TLS
+ *   ENOTSUP  rediss://, and the library was built without TLS; waitaof=1, and the server
+ *            can be reached and has no WAITAOF, or no append-only file
+ *   EACCES   waitaof=1, and the server refuses WAITAOF or the credentials
  *   ENOMEM, EAGAIN (see the top of this file), EMFILE, ENFILE
- * On failure *ret_client is untouched. Blocks: no network; reads those files.
+ * On failure *ret_client is untouched. Blocks: no network, except that with waitaof=1 it
+ * asks the server, for the command timeout at most; reads those files.
  * Since: 0.1
  */
 int rlock_client_open(rlock_client_t **ret_client, const char *url,
@@ -510,6 +518,21 @@ int rlock_clientattr_getretain(const rlock_clientattr_t *attr, long *ret_retain_
 #define RLOCK_GUARD_ALWAYS 2
 int rlock_clientattr_setguard(rlock_clientattr_t *attr, int guard);
 int rlock_clientattr_getguard(const rlock_clientattr_t *attr, int *ret_guard);
+/* how many replicas of the server have to confirm a lock and each renewal of it, before
+ * this client believes in them, 0 to 1,000: 0. Too few: ENOTCONN at the deadline, and
+ * rlock_errmsg() says how many confirmed. What that promises, and what not:
+ * rlock_clientattr_init(3) */
+int rlock_clientattr_setreplicas(rlock_clientattr_t *attr, int replicas);
+int rlock_clientattr_getreplicas(const rlock_clientattr_t *attr, int *ret_replicas);
+/* 1: confirmed means on disk, at the server and at these replicas (WAITAOF): 0 */
+int rlock_clientattr_setwaitaof(rlock_clientattr_t *attr, int waitaof);
+int rlock_clientattr_getwaitaof(const rlock_clientattr_t *attr, int *ret_waitaof);
+/* how far the clocks of the server and of its replicas may be apart, ms, 0 to 10,000. A
+ * hold counts as lost so much earlier. Less than a sixth of lease and presence; a lock
+ * whose own lease is not longer than six times this is EINVAL. Initially -1: 0, and with
+ * Sentinel 50, or a twelfth of a lock's lease or of presence if that is less */
+int rlock_clientattr_setmaxskew(rlock_clientattr_t *attr, long maxskew_ms);
+int rlock_clientattr_getmaxskew(const rlock_clientattr_t *attr, long *ret_maxskew_ms);
 /* Copies user (NULL or "": the server's default user) and password (NULL: none).
  * ENAMETOOLONG: over 255 or 2,047 bytes. Credentials in the URL override these. */
 int rlock_clientattr_setcredentials(rlock_clientattr_t *attr, const char *user,

@@ -20,6 +20,7 @@
 -- ARGV[7] 1: try, do not queue
 -- ARGV[8] 1: with fencing
 -- ARGV[9] ticket after which to look for the first waiter (of a try that continues), or 0
+-- ARGV[10] 1: writes in any case when the id holds the lock (rule P11); absent: does not
 -- Returns the common answer; what: held, queued, busy, refused (marked), late, unrecoverable
 -- Effects: N with the lease as TTL, or written for the first waiter, which gets a message; or an
 -- entry in queue and presence
@@ -53,7 +54,7 @@ if there == 0 and plain then
   return { now, lease, 0, 0, 'held', lease, 0, '' }
 end
 --include busy
-local left = call('PTTL', N)
+local left, confirm = call('PTTL', N), ARGV[10]
 local held = left == -2 and 0 or 1
 --include answer
 --include token

@@ -10,9 +10,11 @@
 -- ARGV[3] lease, ms
 -- ARGV[4] channel where Redisson's waiters listen
 -- ARGV[5] 1: send the holder a message about later waiters
+-- ARGV[6] 1: writes in any case (rule P11); absent: only if the lease is raised
 -- Returns the common answer; what: held, gone
 -- Effects: TTL of N, and of the mark, which is written again if it was lost
 local N, queue, rqueue, dirty = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local layout, id, lease, channel = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local tell, more, token, number = ARGV[5], '0', nil, 0
+local confirm = ARGV[6]
 --include renew

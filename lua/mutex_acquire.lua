@@ -16,6 +16,7 @@
 -- ARGV[6] not-after, server us
 -- ARGV[7] 1: try, do not queue
 -- ARGV[8] 1: with fencing
+-- ARGV[9] 1: writes in any case when the id holds the lock (rule P11); absent: does not
 -- Returns the common answer; what: held, queued, busy, refused (marked), late, unrecoverable
 -- Effects: N with the lease as TTL; or an entry in queue and presence
 local N, queue, rqueue, present, cancelled = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -47,7 +48,7 @@ if there == 0 and plain then
   return { now, lease, 0, 0, 'held', lease, 0, '' }
 end
 --include busy
-local left = call('PTTL', N)
+local left, confirm = call('PTTL', N), ARGV[9]
 local held = left == -2 and 0 or 1
 --include answer
 --include token

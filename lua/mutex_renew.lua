@@ -14,10 +14,12 @@
 -- ARGV[6] 1: another block of fencing tokens (rule H11)
 -- ARGV[7] robust locks: g: a thread is inside, and the mark's number is g or more; -g: no thread is
 -- inside, and mark g ends (rule K11); absent or 0: unchanged
+-- ARGV[8] 1: writes in any case (rule P11); absent: only if the lease is raised
 -- Returns the common answer; what: held, gone
 -- Effects: TTL of N, and of the mark, which is written again if it was lost, or raised, or ends;
 -- the new block
 local N, queue, rqueue, dirty, token = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local layout, id, lease, channel = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local tell, more, number = ARGV[5], ARGV[6], tonumber(ARGV[7] or '0')
+local confirm = ARGV[8]
 --include renew

@@ -14,10 +14,10 @@
 -- ARGV[2] uuid of the client
 -- ARGV[3] at most 256 acquisitions: id without the uuid, blank, lease in ms, letters, blank, and so
 -- on; for a writer, t: it wants a message when another client wants the lock (K2), m: another block
--- of tokens (H11)
+-- of tokens (H11), c: the renewal writes in any case (P11); that of a reader always does
 -- Returns the common answer; what: held, gone
 -- Effects: ends in readers and keepers, TTL of N; a writer's value, and the block
--- rule: W2, T4
+-- rule: W2, T4, P11
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local cancelled, dirty, token, keepers = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local layout, uuid, names = ARGV[1], ARGV[2], ARGV[3]
@@ -66,6 +66,9 @@ for part, ttl, how in string.gmatch(names, '(%S+) (%d+)(%l*) ') do
     else
       call('PEXPIRE', N, left)
     end
+  elseif mode == 'write' and string.find(how, 'c') then
+    left = left + 1
+    call('PEXPIRE', N, left)
   end
   if mode == 'write' then
     own, count = renewed(id, how)

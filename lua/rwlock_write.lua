@@ -21,6 +21,7 @@
 -- ARGV[9] kind of the lock: preferred mode
 -- ARGV[10] ticket in queue after which a hand-over continues, or 0
 -- ARGV[11] ticket in rqueue after which it continues, or 0
+-- ARGV[12] 1: writes in any case when the id holds the lock (rule P11); absent: does not
 -- Returns the common answer; what: held, queued, busy, refused (marked), late,
 -- unrecoverable
 -- Effects: N with the lease as TTL, or an entry in queue and presence; a free lock is handed over
@@ -46,7 +47,7 @@ if fence == '0' and string.byte(id, -1) ~= 107
 end
 local present, dirty, token, keepers, layout = KEYS[4], KEYS[7], KEYS[8], KEYS[9], ARGV[1]
 local uuid, presence, try, prefer = ARGV[3], ARGV[5], ARGV[7], ARGV[9]
-local after, rafter = ARGV[10], ARGV[11]
+local after, rafter, confirm = ARGV[10], ARGV[11], ARGV[12]
 local held = call('HLEN', N)
 --include answer
 --include token
@@ -59,11 +60,15 @@ if queued then return queued end
 --include settle
 --include keepers
 -- Held by a grant or by an earlier request: sets the whole lease.
+-- rule: P11
 local function entered()
   local left = call('PTTL', N)
   if left < tonumber(lease) then
     call('PEXPIRE', N, lease)
     left = tonumber(lease)
+  elseif confirm == '1' then
+    left = left + 1
+    call('PEXPIRE', N, left)
   end
   return told('held', left)
 end

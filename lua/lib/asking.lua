@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The steps of an acquire that are the same for all types of lock.
 -- Needs: call, N, queue, rqueue, present, cancelled, dirty, token, id, uuid, lease, presence,
--- not_after, fence, held, t, now, waiting, token_next, and lib/messages.lua.
+-- not_after, fence, confirm, held, t, now, waiting, token_next, and lib/messages.lua.
 --include presence
 --include wanted
 
@@ -12,8 +12,9 @@ local function is_marked()
     and (call('ZSCORE', cancelled, id) or call('ZSCORE', cancelled, uuid)) and true
 end
 -- The reply when the request is settled: the id holds the lock already, is marked, is late, or the
--- lock is not recoverable; else nil. "Holds it" comes before the marker (T3). flags: who waits.
--- rule: T3
+-- lock is not recoverable; else nil. "Holds it" comes before the marker (T3). A client that waits for
+-- replicas has the lease raised, so that the request writes (P11). flags: who waits.
+-- rule: T3, P11
 local function known(left, flags)
   local value = held > 0 and call('HGET', N, id)
   local lost = spoilt()
@@ -22,6 +23,9 @@ local function known(left, flags)
     if left == -1 then
       call('PEXPIRE', N, lease)
       left = tonumber(lease)
+    elseif confirm == '1' then
+      left = math.max(left + 1, tonumber(lease))
+      call('PEXPIRE', N, left)
     end
     return { now, left, flags + died(), 0, 'held', left, 0, token_there() }
   end

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The renewal of an exclusive lock: see mutex_renew.lua.
 -- Needs: the names that mutex_renew.lua gives to keys and arguments.
--- rule: T4, K2, K10, K11
+-- rule: T4, K2, K10, K11, P11
 local call = redis.call
 local value = call('HGET', N, id)
 local t = call('TIME')
@@ -15,6 +15,9 @@ if not value then return { now, left, flags, 0, 'gone', -1, 0, '' } end
 if left < lease then
   call('PEXPIRE', N, ARGV[3]) -- lease, as text
   left = lease
+elseif confirm == '1' then
+  left = left + 1
+  call('PEXPIRE', N, left)
 end
 if string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*b') then
   local own = number ~= 0 and call('GET', dirty)

@@ -54,6 +54,17 @@ int rlk_diagnose_load(struct rlk_diagnosis *d);
 void rlk_diagnose_forget(struct rlk_diagnosis *d);
 /* The findings from that. */
 int rlk_diagnose_server(struct rlk_diagnosis *d);
+/* A value of INFO. False: it has no such value, or was refused. */
+bool rlk_diagnose_in_info(const struct rlk_diagnosis *d, const char *name,
+                          char ret_value[RLK_FACT_SIZE]);
+/* Whether a value of INFO is this text. */
+bool rlk_diagnose_is(const struct rlk_diagnosis *d, const char *info, const char *is);
+/* A number of INFO, or of CONFIG if INFO lacks it; either name may be NULL. "yes" and
+ * "no" are 1 and 0. -1: unknown. */
+long long rlk_diagnose_number(const struct rlk_diagnosis *d, const char *info,
+                              const char *config);
+/* The server's role and its replicas. */
+int rlk_diagnose_replicas(struct rlk_diagnosis *d);
 /* 60214 for Redis 6.2.14, 70205 for Valkey 7.2.5; 0: unknown. */
 long rlk_diagnose_version(const struct rlk_diagnosis *d);
 /* Whether no memory is left for data. */

@@ -78,6 +78,12 @@ static const struct probe probes[] = {
     { "client|list", LOOKING, { "CLIENT", "LIST", "TYPE", "master" } },
 };
 
+/* For clients that wait for replicas, or for disks. */
+static const struct probe wait_probe = { "wait", ALL_LOCKS, { "WAIT", "0", "1" } };
+static const struct probe waitaof_probe = { "waitaof",
+                                            ALL_LOCKS,
+                                            { "WAITAOF", "0", "0", "1" } };
+
 static const struct {
     int severity;
     const char *means;
@@ -302,6 +308,7 @@ static bool is_too_new(const struct probe *probe, long version)
 
 int rlk_diagnose_acl(struct rlk_diagnosis *d)
 {
+    const struct rlk_confirm *wait = &d->client->config.wait;
     struct search s = { .d = d };
     int rc = 0;
 
@@ -310,6 +317,8 @@ int rlk_diagnose_acl(struct rlk_diagnosis *d)
     for (size_t i = 0; rc == 0 && i < sizeof(probes) / sizeof(probes[0]); i++)
         if (!is_too_new(&probes[i], version))
             rc = try_probe(&s, &probes[i]);
+    if (rc == 0 && rlk_confirm_is_on(wait))
+        rc = try_probe(&s, wait->aof ? &waitaof_probe : &wait_probe);
     if (rc == 0)
         rc = try_subscribe(&s);
     if (rc == 0 && s.exists && !s.own_keys)

@@ -10,10 +10,6 @@
 
 #define FIT_MAJOR 6 /* ACLs, and SCAN with TYPE */
 
-/* min-replicas-to-write applies to scripts, too: seen with 6.2.14 and later; not with
- * 6.0.0 to 6.2.5, which refuse SET but not EVAL. */
-#define BOUND_SCRIPTS 60214
-
 enum { FULL_PERCENT = 90, BUFFER_MIN = 1 << 20 };
 
 /* The settings for CONFIG GET. It requests no others, because it would also show
@@ -73,8 +69,8 @@ static int ask_config(struct rlk_diagnosis *d)
 
 /* ---- values */
 
-static bool in_info(const struct rlk_diagnosis *d, const char *name,
-                    char ret_value[RLK_FACT_SIZE])
+bool rlk_diagnose_in_info(const struct rlk_diagnosis *d, const char *name,
+                          char ret_value[RLK_FACT_SIZE])
 {
     size_t len = strlen(name);
 
@@ -104,13 +100,13 @@ static bool in_config(const struct rlk_diagnosis *d, const char *name,
 static bool fact(const struct rlk_diagnosis *d, const char *info, const char *config,
                  char ret_value[RLK_FACT_SIZE])
 {
-    return (info && in_info(d, info, ret_value)) ||
+    return (info && rlk_diagnose_in_info(d, info, ret_value)) ||
            (config && in_config(d, config, ret_value));
 }
 
 /* As fact(), for a number; "yes" and "no" are 1 and 0. -1: unknown. */
-static long long number(const struct rlk_diagnosis *d, const char *info,
-                        const char *config)
+long long rlk_diagnose_number(const struct rlk_diagnosis *d, const char *info,
+                              const char *config)
 {
     char value[RLK_FACT_SIZE], *end;
 
@@ -124,10 +120,10 @@ static long long number(const struct rlk_diagnosis *d, const char *info,
     return end == value || n < 0 ? -1 : n;
 }
 
-static bool is_value(const struct rlk_diagnosis *d, const char *info, const char *is)
+bool rlk_diagnose_is(const struct rlk_diagnosis *d, const char *info, const char *is)
 {
     char value[RLK_FACT_SIZE];
-    return in_info(d, info, value) && strcmp(value, is) == 0;
+    return rlk_diagnose_in_info(d, info, value) && strcmp(value, is) == 0;
 }
 
 /* From INFO, else from HELLO. Returns the server's name, or NULL: neither says that it
@@ -135,9 +131,9 @@ static bool is_value(const struct rlk_diagnosis *d, const char *info, const char
 static const char *find_version(const struct rlk_diagnosis *d,
                                 char ret_version[RLK_FACT_SIZE])
 {
-    if (in_info(d, "valkey_version", ret_version))
+    if (rlk_diagnose_in_info(d, "valkey_version", ret_version))
         return "Valkey";
-    if (in_info(d, "redis_version", ret_version))
+    if (rlk_diagnose_in_info(d, "redis_version", ret_version))
         return "Redis";
     memcpy(ret_version, d->hello_version, RLK_FACT_SIZE);
     return strcmp(d->hello_name, "valkey") == 0  ? "Valkey"
@@ -190,8 +186,8 @@ long rlk_diagnose_version(const struct rlk_diagnosis *d)
 
 bool rlk_diagnose_full(const struct rlk_diagnosis *d)
 {
-    long long max = number(d, "maxmemory", "maxmemory");
-    return max > 0 && number(d, "used_memory", NULL) >= max;
+    long long max = rlk_diagnose_number(d, "maxmemory", "maxmemory");
+    return max > 0 && rlk_diagnose_number(d, "used_memory", NULL) >= max;
 }
 
 /* ---- which server */
@@ -222,7 +218,7 @@ static int tell_version(struct rlk_diagnosis *d)
 
 static int tell_cluster(struct rlk_diagnosis *d)
 {
-    long long on = number(d, "cluster_enabled", "cluster-enabled");
+    long long on = rlk_diagnose_number(d, "cluster_enabled", "cluster-enabled");
 
     if (on < 0)
         return rlk_diagnose_tell(d, LOG_NOTICE, "cluster",
@@ -242,7 +238,7 @@ static int tell_aof(struct rlk_diagnosis *d)
 {
     char fsync[RLK_FACT_SIZE];
 
-    if (is_value(d, "aof_last_write_status", "err"))
+    if (rlk_diagnose_is(d, "aof_last_write_status", "err"))
         return rlk_diagnose_tell(
             d, LOG_ERR, "persistence",
             "The last write to the append-only file failed, and the server refuses to "
@@ -295,12 +291,14 @@ static int tell_snapshots(struct rlk_diagnosis *d)
 
 static int tell_persistence(struct rlk_diagnosis *d)
 {
-    long long aof = number(d, "aof_enabled", "appendonly");
+    long long aof = rlk_diagnose_number(d, "aof_enabled", "appendonly");
     int rc = 0;
 
-    if (is_value(d, "rdb_last_bgsave_status", "err"))
+    if (rlk_diagnose_is(d, "rdb_last_bgsave_status", "err"))
         rc = rlk_diagnose_tell(
-            d, number(d, NULL, "stop-writes-on-bgsave-error") == 0 ? LOG_NOTICE : LOG_ERR,
+            d,
+            rlk_diagnose_number(d, NULL, "stop-writes-on-bgsave-error") == 0 ? LOG_NOTICE
+                                                                             : LOG_ERR,
             "persistence",
             "The last snapshot failed: with stop-writes-on-bgsave-error the server "
             "refuses to write (MISCONF), and no lock can be taken. Check its disk.");
@@ -312,81 +310,12 @@ static int tell_persistence(struct rlk_diagnosis *d)
     return aof > 0 ? tell_aof(d) : tell_snapshots(d);
 }
 
-/* For a server that is a master. */
-static int tell_followers(struct rlk_diagnosis *d)
-{
-    long long count = number(d, "connected_slaves", NULL);
-    long long good = number(d, "min_slaves_good_slaves", NULL);
-    long long min = number(d, NULL, "min-replicas-to-write");
-    long long lag = number(d, NULL, "min-replicas-max-lag");
-
-    if (count < 0)
-        count = 0;
-    if (good < 0)
-        good = count;
-    if (lag == 0) /* then the limit is off */
-        min = 0;
-    long version = rlk_diagnose_version(d);
-    if (min > 0 && version != 0 && version < BOUND_SCRIPTS)
-        return rlk_diagnose_tell(
-            d, LOG_WARNING, "replicas",
-            "min-replicas-to-write is %lld, but a Redis this old does not apply it to "
-            "scripts, of which every step of a lock is one: a master that is cut off "
-            "from its replicas (%lld now) continues to grant locks, and after a failover "
-            "two hold one. Use Redis 6.2.14 or later, or let the protected resource "
-            "check fencing tokens.",
-            min, good);
-    if (min > good)
-        return rlk_diagnose_tell(
-            d, LOG_ERR, "replicas",
-            "Connected replicas: %lld, and min-replicas-to-write is %lld: the server "
-            "refuses to write (NOREPLICAS), and no lock can be taken. Bring the replicas "
-            "back, or lower it.",
-            good, min);
-    if (count == 0)
-        return rlk_diagnose_tell(d, LOG_INFO, "replicas",
-                                 "The server is a master without replicas: no failover "
-                                 "can lose a lock, and no server can take its place.");
-    if (min > 0)
-        return rlk_diagnose_tell(
-            d, LOG_NOTICE, "replicas",
-            "Replicas (%lld) follow this master, which takes writes while enough of them "
-            "(%lld) are no more than %lld s behind: a failover may lose the locks of "
-            "this time, because no request waits for replicas. Let the protected "
-            "resource check fencing tokens.",
-            count, min, lag);
-    return rlk_diagnose_tell(
-        d, LOG_WARNING, "replicas",
-        "Replicas (%lld) follow this master, and no request waits for them: a failover "
-        "may lose locks that were confirmed, and two hold one. %s, and let the protected "
-        "resource check fencing tokens.",
-        count,
-        min == 0 ? "Set min-replicas-to-write to 1 or more"
-                 : "See that min-replicas-to-write is set (CONFIG GET is refused)");
-}
-
-static int tell_replicas(struct rlk_diagnosis *d)
-{
-    char role[RLK_FACT_SIZE];
-
-    if (!in_info(d, "role", role))
-        return rlk_diagnose_tell(d, LOG_NOTICE, "replicas",
-                                 "Whether it is a master and has replicas is unknown: "
-                                 "the server does not show it by INFO.");
-    if (strcmp(role, "master") == 0)
-        return tell_followers(d);
-    return rlk_diagnose_tell(
-        d, LOG_ERR, "replicas",
-        "The server is a replica%s: no lock can be taken here. Use its master's address.",
-        is_value(d, "master_link_status", "down") ? ", and cut off from its master" : "");
-}
-
 /* ---- memory */
 
 static int tell_eviction(struct rlk_diagnosis *d)
 {
     char policy[RLK_FACT_SIZE];
-    long long max = number(d, "maxmemory", "maxmemory");
+    long long max = rlk_diagnose_number(d, "maxmemory", "maxmemory");
 
     if (max < 0 || !fact(d, "maxmemory_policy", "maxmemory-policy", policy))
         return rlk_diagnose_tell(d, LOG_NOTICE, "eviction",
@@ -411,8 +340,8 @@ static int tell_eviction(struct rlk_diagnosis *d)
 static int tell_memory(struct rlk_diagnosis *d)
 {
     char policy[RLK_FACT_SIZE];
-    long long max = number(d, "maxmemory", "maxmemory");
-    long long used = number(d, "used_memory", NULL);
+    long long max = rlk_diagnose_number(d, "maxmemory", "maxmemory");
+    long long used = rlk_diagnose_number(d, "used_memory", NULL);
 
     if (max < 0 || (max > 0 && used < 0))
         return rlk_diagnose_tell(d, LOG_NOTICE, "memory",
@@ -444,9 +373,9 @@ static int tell_memory(struct rlk_diagnosis *d)
 
 static int tell_connections(struct rlk_diagnosis *d)
 {
-    long long now = number(d, "connected_clients", NULL);
-    long long max = number(d, "maxclients", "maxclients");
-    long long idle = number(d, NULL, "timeout");
+    long long now = rlk_diagnose_number(d, "connected_clients", NULL);
+    long long max = rlk_diagnose_number(d, "maxclients", "maxclients");
+    long long idle = rlk_diagnose_number(d, NULL, "timeout");
     bool full = (double)now * 100 >= (double)max * FULL_PERCENT;
     int rc;
 
@@ -502,8 +431,8 @@ static int tell_buffers(struct rlk_diagnosis *d)
 int rlk_diagnose_server(struct rlk_diagnosis *d)
 {
     static int (*const topics[])(struct rlk_diagnosis *) = {
-        tell_version,  tell_cluster, tell_replicas,    tell_persistence,
-        tell_eviction, tell_memory,  tell_connections, tell_buffers,
+        tell_version,  tell_cluster, rlk_diagnose_replicas, tell_persistence,
+        tell_eviction, tell_memory,  tell_connections,      tell_buffers,
     };
     int rc = 0;
 

@@ -16,7 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DRAIN_LOOK_MS = 50 };
+enum {
+    DRAIN_LOOK_MS = 50,
+    SKEW_PARTS = 6,       /* of a lease: maxskew is less than one of them */
+    SENTINEL_SKEW_MS = 50 /* the initial value with Sentinel */
+};
 
 /* ---- memory */
 
@@ -130,6 +134,40 @@ void rlk_client_attr_init(rlock_clientattr_t *attr)
     attr->rlk_handoff_ms = RLK_HANDOFF_MS;
     attr->rlk_handoff_count = RLK_HANDOFF_COUNT;
     attr->rlk_guard = RLOCK_GUARD_ON;
+    attr->rlk_maxskew_ms = RLK_SKEW_UNSET;
+}
+
+/* rule: P17 */
+/* D of the shortest lease, which is that of a grant, has to be in the future. (What
+ * nobody has set is less for a short lease: hold_facts.c.) */
+static int settle_skew(struct rlk_config *config)
+{
+    long least =
+        config->lease_ms < config->presence_ms ? config->lease_ms : config->presence_ms;
+
+    if (config->max_skew_ms == RLK_SKEW_UNSET) {
+        config->max_skew_ms = config->target.sentinels.count > 0 ? SENTINEL_SKEW_MS : 0;
+        config->skew_is_initial = true;
+        return 0;
+    }
+    if (config->max_skew_ms * SKEW_PARTS < least)
+        return 0;
+    return rlk_error_set(EINVAL,
+                         "maxskew (%ld ms) is not less than a sixth of lease (%ld ms) "
+                         "and presence (%ld ms)",
+                         config->max_skew_ms, config->lease_ms, config->presence_ms);
+}
+
+int rlk_client_check_lease(const struct rlock_client *client, long lease_ms)
+{
+    const struct rlk_config *config = &client->config;
+
+    /* rule: P17 */
+    if (config->skew_is_initial || config->max_skew_ms * SKEW_PARTS < lease_ms)
+        return 0;
+    return rlk_error_set(
+        EINVAL, "maxskew (%ld ms) is not less than a sixth of the lock's lease (%ld ms)",
+        config->max_skew_ms, lease_ms);
 }
 
 int rlk_client_configure(struct rlk_config *config, const char *url,
@@ -152,6 +190,9 @@ int rlk_client_configure(struct rlk_config *config, const char *url,
     config->handoff_count = attr->rlk_handoff_count;
     config->retain_ms = (long)attr->rlk_retain_ms;
     config->guard = attr->rlk_guard;
+    config->wait.replicas = attr->rlk_replicas;
+    config->wait.aof = attr->rlk_waitaof;
+    config->max_skew_ms = (long)attr->rlk_maxskew_ms;
     rc = copy_text(&config->target.user, attr->rlk_user);
     if (rc == 0)
         rc = copy_text(&config->target.password, attr->rlk_password);
@@ -161,10 +202,13 @@ int rlk_client_configure(struct rlk_config *config, const char *url,
         rc = rlk_url_sentinel_take(&config->target.sentinels, attr->rlk_texts);
     if (rc != 0)
         return rc;
-    if (!url || !url[0])
-        return rlk_conf_parse(config);
-    config->source = RLK_SOURCE_PROGRAM;
-    return rlk_url_parse(config, url);
+    if (!url || !url[0]) {
+        rc = rlk_conf_parse(config);
+    } else {
+        config->source = RLK_SOURCE_PROGRAM;
+        rc = rlk_url_parse(config, url);
+    }
+    return rc != 0 ? rc : settle_skew(config);
 }
 
 /* ---- start */
@@ -243,6 +287,8 @@ int rlk_client_start(struct rlock_client *client, bool is_default)
     reg->uuid = client->uuid;
     reg->counters = &client->counters;
     reg->presence_ns = client->config.presence_ms * RLK_NS_PER_MS;
+    reg->skew_ns = client->config.max_skew_ms * RLK_NS_PER_MS;
+    reg->skew_is_initial = client->config.skew_is_initial;
     reg->retain = registry_retain;
     reg->release = registry_release;
     rc = rlk_registry_init(reg);

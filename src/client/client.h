@@ -40,6 +40,7 @@ struct rlock_client {
     struct rlk_histogram round_trips; /* shared by all threads */
     _Atomic unsigned memory_refs; /* of the open client, lost holds, a running callback */
     _Atomic bool interrupted;
+    _Atomic int64_t patience; /* script.h */
 
     /* changed with the table's mutex */
     struct rlock_client *_Atomic next; /* in the table */
@@ -96,6 +97,9 @@ int rlk_client_mutex_type(uint64_t number);
  * failure. Returns 0, EINVAL, ENOTSUP, ENOMEM, EMFILE or ENFILE. Blocks: may read
  * files. */
 int rlk_client_configure_default(struct rlk_config *config);
+/* EINVAL: locks of this client have a maxskew that is too great for this lease; sets the
+ * thread's message. Else 0. */
+int rlk_client_check_lease(const struct rlock_client *client, long lease_ms);
 
 /* For a call from a signal handler: `client`, or for NULL the default client, or NULL
  * if that is not open. Until rlk_client_signal_end the client is not closed, and the

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/fork.h"
 #include "base/log.h"
+#include "client/rpc.h"
 #include "net/resolve.h"
 #include "state/handoff.h"
 
@@ -219,7 +220,15 @@ static int open_client(struct rlock_client **ret_client, const char *url,
     }
     if (rc == 0) {
         client->running = true;
-        enter(client);
+        enter(client); /* a child of a fork finds it, and gives it up */
+        /* The default client is opened within a lock call, whose deadline counts. */
+        rc = is_default ? 0 : rlk_rpc_check_aof(client);
+        if (rc != 0) {
+            rlk_error_keep(true);
+            rlk_client_close(client); /* EBUSY: the process is exiting */
+            rlk_error_keep(false);
+            return rlk_error_default(rc);
+        }
     } else {
         rlk_client_release(client);
         return rlk_error_default(rc);

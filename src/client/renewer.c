@@ -52,7 +52,10 @@ void rlk_renewer_put_in_flight(struct rlk_watch *watch, struct rlk_op *op,
 {
     if (timeout < RLK_RENEWER_OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS)
         timeout = RLK_RENEWER_OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS;
+    timeout += rlk_renewer_wait_left(watch, now);
     op->kind = kind;
+    op->kept = NULL;
+    op->proven = op->few_replicas = false;
     op->crowded = watch->crowded;
     op->sent = now;
     op->quiet_since = now;
@@ -157,6 +160,7 @@ static void send_renew(struct rlock_client *client, struct rlk_hold *hold, int64
     }
     /* Redisson has no part in read-write locks */
     op->asks = tell || rlk_kinds[hold->lock->kind].read_letter;
+    op->lease_ms = hold->lease_ms;
     hold->lease.doubted = false;
     hold->tokens.asked = hold->tokens.ask;
     put_hold_in_flight(&client->watch, op,
@@ -225,7 +229,7 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
 
     if (!rlk_renewer_batch_add(batch, due))
         return;
-    len += rlk_script_args_renewal_write(names, due, renew_lease(due, now), none);
+    len += rlk_script_args_renewal_write(names, client, due, renew_lease(due, now), none);
     for (struct rlk_list *l = lock->queue->reads.next;
          l != &lock->queue->reads && batch->count < RLK_RENEWALS_MAX; l = l->next) {
         hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
@@ -233,8 +237,8 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
             continue;
         if (!rlk_renewer_batch_add(batch, hold))
             break;
-        len += rlk_script_args_renewal_write(names + len, hold, renew_lease(hold, now),
-                                             none);
+        len += rlk_script_args_renewal_write(names + len, client, hold,
+                                             renew_lease(hold, now), none);
     }
     rlk_script_args_renewals(&req, client, lock, names, len);
     if (rlk_script_append(client->watch.conn, &req, batch->with_text) != 0) {
@@ -248,6 +252,8 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
         hold->op = &batch->op;
         if (renew_timeout(client, hold, now) < timeout)
             timeout = renew_timeout(client, hold, now);
+        if (i == 0 || hold->lease_ms < batch->op.lease_ms)
+            batch->op.lease_ms = hold->lease_ms;
         rlk_hold_schedule_locked(hold);
         /* moves it to the end: the next request begins with the holds that this one had
          * no room for */

@@ -20,6 +20,16 @@ extern const struct rlk_recovery_link rlk_renewer_of_recovery;
  * watchdog needs a connection. */
 int64_t rlk_renewer_run(struct rlock_client *client, bool *ret_need_conn);
 
+/* Sends a WAIT behind the renewals that replicas are still to confirm, unless one is in
+ * flight (P14). */
+void rlk_renewer_wait(struct rlock_client *client, int64_t now);
+/* When there is something for it to do. */
+int64_t rlk_renewer_wait_due(const struct rlock_client *client);
+/* Whether the request is a renewal that replicas have to confirm. Then its reply is kept
+ * until they have, and belongs to this module. */
+bool rlk_renewer_keep(struct rlock_client *client, struct rlk_op *op,
+                      struct rlk_reply *reply);
+
 /* Ends a request: `reply` NULL means that none will come. */
 void rlk_renewer_done(struct rlock_client *client, struct rlk_op *op,
                       const struct rlk_reply *reply);

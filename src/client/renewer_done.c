@@ -24,6 +24,7 @@ enum {
     DENIED_FIRST_MS = 500, /* the first pause between releases that an ACL refuses */
     DENIED_MAX_MS = 5000   /* the longest one */
 };
+#define RELEASE_NS RLK_NS_PER_S /* for a release that has waited for replicas */
 
 /* What came of a request, and its subject: one hold, or the holds that a batch names. */
 struct outcome {
@@ -45,6 +46,14 @@ static void count_renewal(struct rlock_client *client, const struct rlk_answer *
         RLK_COUNT(client->counters.renewal_failures);
 }
 
+/* rule: P12 */
+/* Whether replicas have confirmed what was sent, if they have to. None is asked about a
+ * downgrade, nor about reads one of which is gone: the next renewal follows soon. */
+static bool is_confirmed(const struct outcome *o)
+{
+    return o->op->proven || !rlk_confirm_is_on(&o->client->config.wait);
+}
+
 /* rule: T6 */
 /* What the answer to a renewal, which may be of several holds, means for one of them.
  * `fate`: what became of this hold, when the answer is DONE. */
@@ -56,7 +65,11 @@ static void renew_done(const struct outcome *o, struct rlk_hold *hold,
     int64_t now = o->now;
 
     if (!rlk_hold_is_live(hold)) {
-        /* the hold ended meanwhile; its release, which waits for this answer, goes on */
+        /* the hold ended meanwhile; its release, which waits for this answer, goes on,
+         * also if replicas took long */
+        if (op->few_replicas && hold->state == RLK_HOLD_LOST &&
+            hold->ending.give_up_at != 0 && !hold->ending.release_sent)
+            hold->ending.give_up_at = now + RELEASE_NS;
         if (hold->timer.armed || hold->ending.give_up_at != 0)
             rlk_timer_arm(&o->client->registry.timers, &hold->timer, now);
         return;
@@ -70,16 +83,18 @@ static void renew_done(const struct outcome *o, struct rlk_hold *hold,
         hold->renew_at = now;
     } else if (answer->outcome != RLK_DONE) {
         hold->lease.refused = answer->outcome == RLK_REFUSED;
+        hold->lease.few_replicas = op->few_replicas;
         hold->lease.unreadable = answer->unreadable != NULL;
         hold->lease.doubted = hold->fixed;
         hold->renew_at = hold->ask_after = rlk_renewer_retry_time(hold, now);
     } else if (fate->what == RLK_HELD) {
         RLK_PROBE2(lease_renewed, RLK_PROBE_TEXT(hold->lock->name), fate->remaining_ms);
         hold->lease.refused = hold->lease.reported_lost = false;
+        hold->lease.few_replicas = false;
         if (op->kind == RLK_OP_DOWNGRADE)
             hold->server.downgrade = false;
         rlk_handoff_tokens_locked(hold, fate, hold->tokens.asked);
-        if (!hold->fixed)
+        if (!hold->fixed && is_confirmed(o))
             rlk_hold_confirm_locked(hold, answer->sent, fate->remaining_ms);
         rlk_handoff_renewed_locked(hold, answer->sent, answer->flags, op->asks);
         rlk_handoff_answered_retained_locked(hold);
@@ -218,7 +233,7 @@ static void refresh_hold(const struct outcome *o, struct rlk_hold *hold,
         if (left > hold->id.grant_ms) /* no grant is given for longer */
             left = hold->id.grant_ms;
         RLK_COUNT(o->client->counters.grants);
-        rlk_hold_held_locked(hold, o->answer.sent, left, fate->token);
+        rlk_hold_found_locked(hold, o->answer.sent, left, fate->token);
     } else if (fate->what == RLK_QUEUED) {
         rlk_hold_queued_locked(hold, fate->ticket, o->answer.sent);
     } else if (fate->what == RLK_UNRECOVERABLE) {
@@ -284,6 +299,7 @@ static const struct operation operations[] = {
     [RLK_OP_RENEW_READS] = { "renewal", SCRIPT(renew), BATCH(renewal),
                              read_renewals_done },
     [RLK_OP_BURY] = { "recovery", 0, 0, NULL }, /* peer_watch.c takes the answer */
+    [RLK_OP_WAIT] = { "wait", 0, 0, NULL },     /* renewer_wait.c takes it */
 };
 
 static const struct rlk_script *script_of(const struct operation *operation,
@@ -370,7 +386,7 @@ static void finish(struct outcome *o, const struct operation *operation,
 static void take_out(struct rlk_watch *watch, struct rlk_op *op)
 {
     rlk_list_remove(&op->link);
-    watch->op_count--;
+    watch->op_count -= op->kept == NULL;
     if (rlk_list_empty(&watch->ops))
         watch->op_deadline = RLK_NEVER;
 }
@@ -388,8 +404,15 @@ void rlk_renewer_done(struct rlock_client *client, struct rlk_op *op,
     struct rlk_fate fates[RLK_RENEWER_NAMES_MAX] RLK_UNINITIALIZED;
     char text[RLK_SERVER_ERROR_SIZE] = "", shown[RLK_LOG_NAME_SIZE] = "";
     const struct operation *operation = &operations[op->kind];
+    struct rlk_reply *kept = op->kept;
 
     take_out(watch, op);
+    if (op->kind == RLK_OP_WAIT) {
+        rlk_renewer_waited(client, reply);
+        if (has_moved(watch))
+            rlk_subscriber_look(client);
+        return;
+    }
     if (op->kind == RLK_OP_BURY) {
         rlk_peer_watch_answered(client, op, reply);
         if (has_moved(watch))
@@ -412,6 +435,7 @@ void rlk_renewer_done(struct rlock_client *client, struct rlk_op *op,
     settle_text(&o);
     finish(&o, operation, op);
     rlk_registry_unlock(reg);
+    rlk_reply_free(kept);
     char more[RLK_LOG_MORE_SIZE];
     if (text[0] && rlk_log_now(&watch->pace, o.now, 1, more))
         rlk_log(RLK_LOG_WARNING, "rlock: %s of \"%s\" %s at %s: %s%s", operation->name,

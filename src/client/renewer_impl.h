@@ -28,6 +28,10 @@ void rlk_renewer_put_in_flight(struct rlk_watch *watch, struct rlk_op *op,
                                enum rlk_op_kind kind, int64_t now, int64_t timeout);
 /* Adds a hold to the request, with a reference. False: out of memory. */
 bool rlk_renewer_batch_add(struct rlk_batch *batch, struct rlk_hold *hold);
+/* For how long a WAIT in flight may still keep the server from the requests behind it. */
+int64_t rlk_renewer_wait_left(const struct rlk_watch *watch, int64_t now);
+/* Takes the reply to a WAIT. NULL: none will come. */
+void rlk_renewer_waited(struct rlock_client *client, const struct rlk_reply *reply);
 /* Gives back the references to the holds that a request named. */
 void rlk_renewer_batch_clear(struct rlk_batch *batch);
 /* Refreshes a lock whose refresh timer has run out. While there is no connection, a

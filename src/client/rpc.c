@@ -4,24 +4,45 @@
 #include "client/rpc.h"
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/probe.h"
+#include "net/server_error.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
-/* Borrows a connection. NULL: the answer says why there is none; nothing was sent. */
+/* No connection could be borrowed; nothing was sent. */
+static void say_why(int rc, struct rlk_answer *answer)
+{
+    *answer = (struct rlk_answer){
+        .outcome = rc == EACCES || rc == EPROTO || rc == ENOMEM ? RLK_REFUSED : RLK_RETRY,
+        .code = rc,
+    };
+}
+
+/* Borrows a connection. NULL: the answer says why there is none. */
 static struct rlk_conn *borrow(struct rlock_client *client, int64_t until,
                                struct rlk_answer *answer)
 {
     struct rlk_conn *conn = NULL;
     int rc = rlk_pool_get(client->pool, until, &conn);
-    if (rc == 0)
-        return conn;
-    *answer = (struct rlk_answer){
-        .outcome = rc == EACCES || rc == EPROTO || rc == ENOMEM ? RLK_REFUSED : RLK_RETRY,
-        .code = rc,
-    };
-    return NULL;
+
+    if (rc != 0)
+        say_why(rc, answer);
+    return conn;
+}
+
+/* The same for a request that gives back a lock. */
+static struct rlk_conn *borrow_first(struct rlock_client *client, int64_t until,
+                                     struct rlk_answer *answer)
+{
+    struct rlk_conn *conn = NULL;
+    int rc = rlk_pool_get_first(client->pool, until, &conn);
+
+    if (rc != 0)
+        say_why(rc, answer);
+    return conn;
 }
 
 /* Gives a connection back at `now`. */
@@ -85,6 +106,21 @@ static void finish(struct rlock_client *client, struct rlk_conn *conn,
     put_at(client, conn, now);
 }
 
+/* Runs a script whose answer can move D: replicas have to confirm it, if the client wants
+ * that. */
+static void call(struct rlock_client *client, struct rlk_conn *conn,
+                 const struct rlk_request *req, int64_t until, struct rlk_answer *answer)
+{
+    const struct rlk_script_confirm by = { &client->config.wait, client->pool,
+                                           &client->patience };
+
+    /* rule: P11 */
+    if (rlk_confirm_is_on(by.wait))
+        rlk_script_call_confirmed(conn, req, &by, until, answer);
+    else
+        rlk_script_call(conn, req, until, answer);
+}
+
 /* Without memory, a request that has to be made in any case is put off, not refused. */
 static void put_off(struct rlk_answer *answer)
 {
@@ -106,7 +142,7 @@ void rlk_rpc_acquire(struct rlock_client *client, struct rlk_script_args_acquire
      * that. */
     args->not_after_us = rlk_conn_clock_offset_us(conn) + until / 1000;
     rlk_script_args_acquire(&req, client, args);
-    rlk_script_call(conn, &req, until, answer);
+    call(client, conn, &req, until, answer);
     finish(client, conn, &req, until, answer);
 }
 
@@ -114,7 +150,7 @@ void rlk_rpc_release(struct rlock_client *client, const struct rlk_hold *hold, b
                      int64_t until, struct rlk_answer *answer)
 {
     struct rlk_request req RLK_UNINITIALIZED;
-    struct rlk_conn *conn = borrow(client, until, answer);
+    struct rlk_conn *conn = borrow_first(client, until, answer);
 
     if (conn) {
         rlk_script_args_release(&req, client, hold,
@@ -128,13 +164,18 @@ void rlk_rpc_release(struct rlock_client *client, const struct rlk_hold *hold, b
 void rlk_rpc_cancel(struct rlock_client *client, const struct rlk_hold *hold,
                     int64_t until, struct rlk_answer *answer)
 {
+    const struct rlk_script_confirm by = { &client->config.wait, client->pool,
+                                           &client->patience };
     struct rlk_request req RLK_UNINITIALIZED;
-    struct rlk_conn *conn = borrow(client, until, answer);
+    struct rlk_conn *conn = borrow_first(client, until, answer);
 
     if (!conn)
         return;
     rlk_script_args_cancel(&req, client, hold, rlk_client_marker_ms(client));
     rlk_script_call(conn, &req, until, answer);
+    /* rule: P11 */
+    if (rlk_confirm_is_on(by.wait))
+        rlk_script_confirm(conn, &by, until, answer);
     finish(client, conn, &req, until, answer);
 }
 
@@ -148,7 +189,10 @@ void rlk_rpc_renew(struct rlock_client *client, const struct rlk_hold *hold,
     if (!conn)
         return;
     rlk_script_args_renew(&req, client, hold, lease_ms, with);
-    rlk_script_call(conn, &req, until, answer);
+    if (with.looks)
+        rlk_script_call(conn, &req, until, answer);
+    else
+        call(client, conn, &req, until, answer);
     finish(client, conn, &req, until, answer);
 }
 
@@ -233,4 +277,32 @@ int rlk_rpc_command(struct rlock_client *client, int argc, const char *const *ar
     count_answer(client, argv[0], ret_answer, rlk_clock_boot());
     rlk_rpc_put(client, conn);
     return ret_answer->outcome == RLK_DONE ? 0 : ret_answer->code;
+}
+
+/* rule: P14 */
+int rlk_rpc_check_aof(struct rlock_client *client)
+{
+    const struct rlk_confirm own = { .aof = 1 };
+    int64_t until = rlk_clock_boot() + rlk_client_command_timeout(client);
+    char said[RLK_SERVER_ERROR_SIZE];
+    struct rlk_confirm_command command;
+    struct rlk_answer answer = { .outcome = RLK_RETRY };
+    struct rlk_reply *reply = NULL;
+
+    if (!client->config.wait.aof)
+        return 0;
+    rlk_confirm_write(&command, &own, RLK_NS_PER_MS);
+    int rc = rlk_rpc_command(client, command.argc, command.argv, until, &answer, &reply);
+    rlk_reply_free(reply);
+    snprintf(said, sizeof(said), "%s", rlk_error_message());
+    if (rc == EPROTO && answer.answered &&
+        rlk_confirm_sort_error(said, strlen(said), &rc) == RLK_CONFIRM_REFUSED)
+        return rlk_error_set(ENOTSUP,
+                             "waitaof=1 requires WAITAOF (Redis 7.2 or later) and an "
+                             "append-only file: %s",
+                             said);
+    if (rc != ENOTCONN)
+        return rc;
+    rlk_error_clear(); /* each request will ask the server */
+    return 0;
 }

@@ -22,6 +22,7 @@ void rlk_rpc_release(struct rlock_client *client, const struct rlk_hold *hold, b
                      int64_t until, struct rlk_answer *answer);
 void rlk_rpc_cancel(struct rlock_client *client, const struct rlk_hold *hold,
                     int64_t until, struct rlk_answer *answer);
+/* With `with.looks`, the answer moves no D in a client that waits for replicas. */
 void rlk_rpc_renew(struct rlock_client *client, const struct rlk_hold *hold,
                    long lease_ms, struct rlk_script_args_renew with, int64_t until,
                    struct rlk_answer *answer);
@@ -42,6 +43,11 @@ void rlk_rpc_go_on(struct rlock_client *client, int kind, const char *name,
 void rlk_rpc_request(struct rlock_client *client, const struct rlk_request *req,
                      int64_t until, struct rlk_answer *ret_answer,
                      struct rlk_reply **ret_raw);
+
+/* With waitaof=1: whether the server has WAITAOF and writes to disk. 0 also if it cannot
+ * be reached; ENOTSUP: it does not, and the thread's message says why. Blocks: network.
+ */
+int rlk_rpc_check_aof(struct rlock_client *client);
 
 /* Runs a command of at most this many words, once. Returns 0 with *ret_reply, or the code
  * for the caller. */

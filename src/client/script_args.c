@@ -43,6 +43,9 @@ void rlk_script_args_acquire(struct rlk_request *req, const struct rlock_client 
         rlk_request_add_id(req, client->uuid, &ask->share->id);
     else if (hold->reading)
         rlk_request_add(req, "", 0);
+    /* rule: P11 */
+    if (rlk_confirm_is_on(&client->config.wait) && !hold->reading)
+        rlk_request_add_int(req, 1);
 }
 
 /* Says what is to become of the owner-died mark of a robust lock (lua/lib/robust.lua). */
@@ -95,7 +98,7 @@ void rlk_script_args_renew(struct rlk_request *req, const struct rlock_client *c
 
     if (has_readers(&rlk_kinds[lock->kind])) {
         char buf[RLK_SCRIPT_ARGS_RENEWAL_SIZE];
-        size_t len = rlk_script_args_renewal_write(buf, hold, lease_ms, with);
+        size_t len = rlk_script_args_renewal_write(buf, client, hold, lease_ms, with);
         begin(req, lock, rlk_kinds[lock->kind].renew);
         rlk_request_add(req, client->uuid, RLK_UUID_LEN);
         rlk_request_add(req, buf, len);
@@ -106,10 +109,14 @@ void rlk_script_args_renew(struct rlk_request *req, const struct rlock_client *c
     rlk_request_add_int(req, lease_ms);
     rlk_request_add_channel(req, lock->name, lock->name_len);
     rlk_request_add_int(req, with.tell);
-    if (with.tokens || with.mark != 0)
+    bool confirm = rlk_confirm_is_on(&client->config.wait);
+    bool all = confirm && !rlk_kinds[lock->kind].in_order;
+    if (with.tokens || with.mark != 0 || all)
         rlk_request_add_int(req, with.tokens);
-    if (with.mark != 0)
+    if (with.mark != 0 || all)
         rlk_request_add_int(req, with.mark);
+    if (confirm)
+        rlk_request_add_int(req, 1);
 }
 
 void rlk_script_args_downgrade(struct rlk_request *req, const struct rlock_client *client,
@@ -139,12 +146,15 @@ void rlk_script_args_refresh(struct rlk_request *req, const struct rlock_client 
     rlk_request_add_borrowed(req, names, names_len);
 }
 
-size_t rlk_script_args_renewal_write(char *buf, const struct rlk_hold *hold,
-                                     int64_t lease_ms, struct rlk_script_args_renew with)
+size_t rlk_script_args_renewal_write(char *buf, const struct rlock_client *client,
+                                     const struct rlk_hold *hold, int64_t lease_ms,
+                                     struct rlk_script_args_renew with)
 {
+    bool confirm = rlk_confirm_is_on(&client->config.wait);
     size_t len = rlk_id_write_local(buf, &hold->id);
-    return len + (size_t)snprintf(buf + len, 26, " %lld%s%s ", (long long)lease_ms,
-                                  with.tell ? "t" : "", with.tokens ? "m" : "");
+    return len + (size_t)snprintf(buf + len, 26, " %lld%s%s%s ", (long long)lease_ms,
+                                  with.tell ? "t" : "", with.tokens ? "m" : "",
+                                  confirm ? "c" : "");
 }
 
 void rlk_script_args_renewals(struct rlk_request *req, const struct rlock_client *client,

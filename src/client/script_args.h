@@ -30,6 +30,7 @@ void rlk_script_args_cancel(struct rlk_request *req, const struct rlock_client *
 struct rlk_script_args_renew {
     bool tell;    /* a message to the holder about later waiters */
     bool tokens;  /* another block of fencing tokens */
+    bool looks;   /* only the answer matters: replicas need not confirm it */
     int64_t mark; /* robust: the mark's number; negative: no thread is inside; 0:
                      unchanged */
 };
@@ -47,8 +48,9 @@ void rlk_script_args_refresh(struct rlk_request *req, const struct rlock_client 
 
 /* Renews many read holds in one request: ids without the uuid, and leases, with a blank
  * after each. */
-size_t rlk_script_args_renewal_write(char *buf, const struct rlk_hold *hold,
-                                     int64_t lease_ms, struct rlk_script_args_renew with);
+size_t rlk_script_args_renewal_write(char *buf, const struct rlock_client *client,
+                                     const struct rlk_hold *hold, int64_t lease_ms,
+                                     struct rlk_script_args_renew with);
 enum { RLK_SCRIPT_ARGS_RENEWAL_SIZE = RLK_ID_SIZE - RLK_UUID_LEN + 26 };
 void rlk_script_args_renewals(struct rlk_request *req, const struct rlock_client *client,
                               const struct rlk_lock *lock, const char *names,

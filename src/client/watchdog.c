@@ -7,7 +7,8 @@
  *
  * Replies come in the order of the requests. When the connection breaks, or nothing
  * arrives on it while a request is late, all requests in flight have failed with outcome
- * unknown; the timer of each repeats it on a new connection.
+ * unknown; the timer of each repeats it on a new connection. Where replicas have to
+ * confirm renewals, renewer_wait.c keeps the replies until they have.
  */
 #include "client/watchdog.h"
 
@@ -55,6 +56,7 @@ int rlk_watchdog_join(struct rlock_client *client)
     if (loop_rc != 0)
         return loop_rc;
     rlk_list_init(&client->watch.ops);
+    rlk_list_init(&client->watch.unproven);
     client->watch.backoff_ms = BACKOFF_FIRST_MS;
     client->watch.op_deadline = RLK_NEVER;
     client->watch.moves_done = atomic_load(&client->moves.count);
@@ -101,7 +103,8 @@ static void drop_conn(struct rlock_client *client, int64_t now)
     if (rlk_conn_failure(watch->conn) != RLK_FAIL_NONE)
         rlk_log(RLK_LOG_DEBUG, "rlock: watchdog connection replaced: %s",
                 rlk_conn_error_text(watch->conn));
-    while ((l = rlk_list_first(&watch->ops)) != NULL)
+    while ((l = rlk_list_first(&watch->ops)) != NULL ||
+           (l = rlk_list_first(&watch->unproven)) != NULL)
         rlk_renewer_done(client, RLK_CONTAINER_OF(l, struct rlk_op, link), NULL);
     rlk_conn_free(watch->conn);
     watch->conn = NULL;
@@ -237,6 +240,9 @@ static void serve_conn(struct rlock_client *client, int64_t now)
     while ((reply = rlk_conn_take_reply(watch->conn)) != NULL) {
         struct rlk_list *l = rlk_list_first(&watch->ops);
         watch->heard_at = now;
+        if (l &&
+            rlk_renewer_keep(client, RLK_CONTAINER_OF(l, struct rlk_op, link), reply))
+            continue;
         if (l) {
             rlk_renewer_done(client, RLK_CONTAINER_OF(l, struct rlk_op, link), reply);
             /* Not by a reply that sends the client elsewhere. */
@@ -298,6 +304,7 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
     bool missed = need_conn && !rlk_renewer_ready(watch);
     if (need_conn && !watch->conn && now >= watch->retry_at)
         open_conn(client, now);
+    rlk_renewer_wait(client, now);
     /* Sends, and handles replies that were read meanwhile, because poll does not
      * report them any more. */
     if (watch->conn &&
@@ -305,6 +312,9 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
         serve_conn(client, now);
     if (need_conn && !watch->conn && watch->retry_at < due)
         due = watch->retry_at;
+    int64_t wait_at = rlk_renewer_wait_due(client);
+    if (wait_at < due)
+        due = wait_at;
     if (client->peer_watch.answered || (missed && rlk_renewer_ready(watch)))
         due = 0; /* the work that follows from the replies */
     if (watch->conn) {

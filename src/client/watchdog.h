@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "client/loop.h"
 #include "net/conn.h"
+#include "state/op.h"
 
 /* A client's part; used by the thread only, except `member`. */
 struct rlk_watch {
@@ -19,7 +20,13 @@ struct rlk_watch {
     int64_t tried_at; /* when the last attempt to connect began */
     int64_t retry_at;
     int backoff_ms;
-    struct rlk_list ops; /* requests in flight, in the order of sending */
+    struct rlk_list ops;      /* requests in flight, in the order of sending */
+    struct rlk_list unproven; /* renewals that were answered, until replicas confirm */
+    struct rlk_op wait;       /* the WAIT in flight (P14) */
+    unsigned few;             /* how many times WAITs have become longer */
+    int64_t wait_ns;          /* how long it lasts at the server, */
+    int64_t wait_until;       /* and until when at the latest */
+    int64_t wait_at;          /* no other one is sent before */
     size_t op_count;
     bool crowded;        /* requests sent now belong to a burst */
     int64_t full_from;   /* when the first of the last full batch was due */

@@ -150,7 +150,8 @@ static bool judge_try(struct rlk_acquire_op *op)
 static bool look_try(struct rlk_acquire_op *op)
 {
     op->now = rlk_clock_boot();
-    if (op->again && op->until - op->now < op->least)
+    int64_t left = op->until - op->now;
+    if (op->again && (left < op->least || rlk_acquire_is_last(op, left)))
         return end_try(op); /* with the code of the previous attempt */
     rlk_acquire_attempt(op);
     return judge_try(op);
@@ -280,8 +281,13 @@ int rlk_acquire(const struct rlk_acquire_params *params)
     struct rlk_acquire_op op;
     int64_t waited = 0;
     bool rests = false;
-    int rc = ENOMEM;
+    int rc = rlk_client_check_lease(params->client, params->lease_ms);
 
+    if (rc != 0) {
+        tell(params, rc, 0);
+        return rc;
+    }
+    rc = ENOMEM;
     rlk_registry_lock(reg);
     struct rlk_lock *lock =
         rlk_lock_get_locked(reg, params->kind, params->name, params->name_len);

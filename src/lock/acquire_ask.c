@@ -14,6 +14,8 @@
 
 #include "base/error.h"
 
+#include <errno.h>
+
 enum { CANCEL_MS = 100 /* how long a cancel may last beyond the caller's deadline */ };
 
 struct rlk_hold *rlk_acquire_new_hold(const struct rlk_acquire_op *op, bool tell)
@@ -110,6 +112,9 @@ static enum rlk_verdict judge(struct rlk_acquire_op *op, int64_t heard)
 
     if (answer->outcome == RLK_UNKNOWN)
         hold->server.unknown = true;
+    if (answer->outcome == RLK_UNKNOWN && hold->request.open_most == 0 &&
+        rlk_confirm_is_on(&op->params->client->config.wait))
+        hold->request.open_most = hold->request.asked;
     /* After an unknown error, or when the ACL refused a command of the script, the server
      * may have anything of this attempt: it is withdrawn, too. */
     if (answer->outcome == RLK_UNKNOWN || answer->outcome == RLK_DONE ||
@@ -131,7 +136,8 @@ static enum rlk_verdict judge(struct rlk_acquire_op *op, int64_t heard)
         hold->request.moves = answer->moves;
         rlk_hold_held_locked(hold, answer->sent, answer->fate.remaining_ms,
                              answer->fate.token);
-        hold->request.open_to = hold->request.asked;
+        hold->request.open_to =
+            hold->request.open_most ? hold->request.open_most : hold->request.asked;
         return TAKEN;
     case RLK_SHARED:
         hold->request.open_to = hold->request.asked;
@@ -243,6 +249,54 @@ static bool confirm_lease(struct rlk_acquire_op *op, int64_t now)
     return true;
 }
 
+/* A grant was written by another client's connection, of which no replica was asked: the
+ * thread proves it before it enters, by a renewal. If that fails, the server is asked as
+ * if the grant had not been read. */
+void rlk_acquire_prove(struct rlk_acquire_op *op)
+{
+    const struct rlk_acquire_params *params = op->params;
+    struct rlk_registry *reg = &params->client->registry;
+    struct rlk_hold *hold = op->hold;
+    struct rlk_answer answer;
+    int64_t started = rlk_clock_boot(), until = rlk_acquire_until(op, started);
+    long lease_ms = first_lease(op);
+
+    /* rule: P13 */
+    if (started >= hold->end) {
+        rlk_hold_ask_anew_locked(hold);
+        return;
+    }
+    if (until > hold->end)
+        until = hold->end;
+    /* As with an acquire, threads that come from now on do not enter with this one. */
+    hold->request.asked++;
+    if (hold->request.open_most == 0)
+        hold->request.open_most = hold->request.asked;
+    rlk_registry_unlock(reg);
+    rlk_rpc_renew(params->client, hold, lease_ms,
+                  (struct rlk_script_args_renew){ .tell = false }, until, &answer);
+    rlk_registry_lock(reg);
+    rlk_acquire_note_late(op, RLK_ATTEMPT_FLOOR_MS);
+    if (hold->state != RLK_HOLD_REQUESTED || !hold->request.granted)
+        return;
+    if (answer.outcome == RLK_DONE && answer.fate.what == RLK_HELD) {
+        int64_t ms = answer.fate.remaining_ms;
+        rlk_queue_reached_locked(hold->lock, rlk_clock_boot());
+        hold->request.moves = answer.moves;
+        rlk_hold_held_locked(hold, answer.sent, ms < lease_ms ? ms : lease_ms,
+                             answer.fate.token ? answer.fate.token : hold->token);
+        hold->request.open_to = hold->request.open_most;
+        return;
+    }
+    if (answer.outcome == RLK_DONE) {
+        rlk_hold_gone_locked(hold);
+        return;
+    }
+    op->answer = answer;
+    rlk_queue_trouble_locked(hold->lock, answer.code, started);
+    rlk_hold_ask_anew_locked(hold);
+}
+
 bool rlk_acquire_enter_granted(struct rlk_acquire_op *op)
 {
     const struct rlk_acquire_params *params = op->params;
@@ -302,7 +356,7 @@ int rlk_acquire_give_up(struct rlk_acquire_op *op, int rc)
     int64_t now = rlk_clock_boot();
 
     rlk_acquire_leave_queue(op);
-    struct rlk_waiter *other = hold->reading ? rlk_acquire_share_companion(op) : NULL;
+    struct rlk_waiter *other = hold->reading ? rlk_acquire_share_heir(op) : NULL;
     if (other) {
         if (hold->request.requester == params->thread) {
             hold->request.requester = other->thread;
@@ -354,6 +408,10 @@ int rlk_acquire_give_up(struct rlk_acquire_op *op, int rc)
     now = rlk_clock_boot();
     /* if the server does not answer, the call makes no more attempt */
     op->waiter.late &= answer.outcome == RLK_DONE;
+    /* rule: P12 */
+    if (answer.unconfirmed && rc == ETIMEDOUT) /* it has the lock for this thread */
+        rc = rlk_error_set(ENOTCONN, "too few replicas confirmed the lock, which was "
+                                     "granted at the deadline");
     if (answer.outcome == RLK_DONE && answer.fate.what == RLK_REMOVED) {
         rlk_hold_ask_end_locked(hold);
         rlk_hold_put_locked(hold);

@@ -146,6 +146,23 @@ void rlk_acquire_withdraw(struct rlk_lock *lock, const struct rlk_acquire_params
  * lost meanwhile, or may be older than one that this process believes in; the server is
  * to be asked again. */
 bool rlk_acquire_enter_granted(struct rlk_acquire_op *op);
+/* Whether the hold was granted, and replicas are still to confirm it (P13). */
+static inline bool rlk_acquire_must_prove(const struct rlk_acquire_op *op)
+{
+    const struct rlk_hold_request *request = &op->hold->request;
+
+    return request->unproven && request->granted &&
+           rlk_confirm_is_on(&op->params->client->config.wait);
+}
+/* Whether it is too late to ask again after too few replicas confirmed: the answer might
+ * come beyond the deadline, and would then say less than the present one. `left`: ns. */
+static inline bool rlk_acquire_is_last(const struct rlk_acquire_op *op, int64_t left)
+{
+    return op->answer.unconfirmed && left < RLK_CONFIRM_LEAST_MS * RLK_NS_PER_MS;
+}
+/* The requester has replicas confirm a granted hold. If they do not, the server is to be
+ * asked again. */
+void rlk_acquire_prove(struct rlk_acquire_op *op);
 /* The requester gives up with `rc`: passes its id on, or withdraws it. Returns 0 if the
  * process turns out to have the lock. Consumes the hold's reference. */
 int rlk_acquire_give_up(struct rlk_acquire_op *op, int rc);
@@ -225,6 +242,10 @@ bool rlk_acquire_share_still_in(struct rlk_holder *holder,
 
 /* Another thread that waits for the same hold, or NULL. */
 struct rlk_waiter *rlk_acquire_share_companion(const struct rlk_acquire_op *op);
+/* Who goes on with the hold of a reader that gives up; or NULL. With replicas, the server
+ * may have given it already: threads that came later do not go on with it, because a
+ * writer may have queued before them, but ask again, together. */
+struct rlk_waiter *rlk_acquire_share_heir(const struct rlk_acquire_op *op);
 /* Whether the thread waits for op->hold no more: it was let into a hold, or is to ask
  * again. Another thread may have decided this. */
 bool rlk_acquire_share_decided(const struct rlk_acquire_op *op);

@@ -99,7 +99,8 @@ bool rlk_acquire_judge_asking(struct rlk_acquire_op *op)
     int rc = judge_answer(op);
     if (rc != 0)
         return rlk_acquire_end_with(op, rlk_acquire_give_up(op, rc));
-    if (op->verdict == TAKEN && hold->request.granted && rlk_acquire_enter_granted(op))
+    if (op->verdict == TAKEN && hold->request.granted && !rlk_acquire_must_prove(op) &&
+        rlk_acquire_enter_granted(op))
         return true;
     /* the thread came before all threads that queue by now */
     if (!op->params->reading && rlk_list_empty(&op->waiter.link))
@@ -116,7 +117,14 @@ bool rlk_acquire_look_asking(struct rlk_acquire_op *op)
         rlk_hold_put_locked(hold);
         return rlk_acquire_end_with(op, op->waiter.failed ? ENOMEM : 0);
     }
-    if (hold->request.granted && rlk_acquire_enter_granted(op))
+    bool asks = hold->request.requester == params->thread;
+    bool unproven = rlk_acquire_must_prove(op);
+    /* rule: P13 */
+    if (unproven && asks && rlk_deadline_left(&params->deadline) > 0) {
+        rlk_acquire_prove(op);
+        return go_on_at_once(op);
+    }
+    if (!unproven && hold->request.granted && rlk_acquire_enter_granted(op))
         return true;
     if (hold->request
             .unrecoverable) { /* a thread that goes on with the hold asks again itself */
@@ -124,7 +132,6 @@ bool rlk_acquire_look_asking(struct rlk_acquire_op *op)
         return rlk_acquire_end_with(op, rlk_acquire_give_up(op, ENOTRECOVERABLE));
     }
     int64_t left = rlk_deadline_left(&params->deadline);
-    bool asks = hold->request.requester == params->thread;
     /* If the deadline passed before the first attempt, the thread asks once, as a try
      * would. */
     if (left <= 0 &&
@@ -135,6 +142,8 @@ bool rlk_acquire_look_asking(struct rlk_acquire_op *op)
         /* The grant came too late to be believed, or is not confirmed. The server is to
          * say what is true, also about the death that the grant reported. */
         rlk_hold_ask_anew_locked(hold);
+    if (hold->request.need_ask && asks && left > 0 && rlk_acquire_is_last(op, left))
+        return rlk_acquire_go_on(op, RLK_SLEEP_PAUSE, left);
     if (hold->request.need_ask && asks) {
         rlk_acquire_attempt(op);
         return rlk_acquire_judge_asking(op);

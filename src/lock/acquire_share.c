@@ -66,6 +66,26 @@ struct rlk_waiter *rlk_acquire_share_companion(const struct rlk_acquire_op *op)
     return NULL;
 }
 
+/* rule: W21 */
+struct rlk_waiter *rlk_acquire_share_heir(const struct rlk_acquire_op *op)
+{
+    unsigned most = op->hold->request.open_most;
+    struct rlk_list *readers = &op->lock->queue->readers;
+    struct rlk_waiter *other;
+
+    for (struct rlk_list *l = readers->next; l != readers; l = l->next) {
+        other = RLK_CONTAINER_OF(l, struct rlk_waiter, link);
+        if (other != &op->waiter && other->hold == op->hold &&
+            (most == 0 || other->asked < most))
+            return other;
+    }
+    while ((other = rlk_acquire_share_companion(op)) != NULL) {
+        other->hold = NULL;
+        rlk_registry_wake_locked(op->lock->registry, other->thread);
+    }
+    return NULL;
+}
+
 bool rlk_acquire_share_decided(const struct rlk_acquire_op *op)
 {
     return op->waiter.hold != op->hold;

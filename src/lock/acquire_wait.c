@@ -124,6 +124,9 @@ int rlk_acquire_deadline_code(struct rlk_acquire_op *op)
 {
     bool well = op->lock->queue->trouble == 0 &&
                 !rlk_registry_is_away(op->lock->registry, rlk_clock_boot());
+    /* rule: P12 */
+    if (op->answer.unconfirmed) /* the server has the lock for this thread */
+        return ENOTCONN;
     return well || rlk_acquire_was_busy(op) ? ETIMEDOUT : ENOTCONN;
 }
 

@@ -75,6 +75,7 @@ LONG_ATTR(commandtimeout, rlk_commandtimeout_ms, RLK_TIMEOUT_MIN_MS, RLK_TIMEOUT
 LONG_ATTR(connecttimeout, rlk_connecttimeout_ms, RLK_TIMEOUT_MIN_MS, RLK_TIMEOUT_MAX_MS)
 LONG_ATTR(handoffms, rlk_handoff_ms, 0, RLK_HANDOFF_MAX_MS)
 LONG_ATTR(retain, rlk_retain_ms, 0, RLK_RETAIN_MAX_MS)
+LONG_ATTR(maxskew, rlk_maxskew_ms, RLK_SKEW_UNSET, RLK_SKEW_MAX_MS)
 
 int rlock_clientattr_sethandoffcount(rlock_clientattr_t *attr, int count)
 {
@@ -127,6 +128,31 @@ int rlock_clientattr_getguard(const rlock_clientattr_t *attr, int *ret_guard)
 {
     ATTR_CALL(attr, rlk_error_argument_there("ret_guard", ret_guard),
               *ret_guard = attr->rlk_guard);
+}
+
+int rlock_clientattr_setreplicas(rlock_clientattr_t *attr, int replicas)
+{
+    ATTR_CALL(attr,
+              rlk_error_argument_in("replicas", replicas, 0, RLK_CONFIRM_REPLICAS_MAX),
+              attr->rlk_replicas = replicas);
+}
+
+int rlock_clientattr_getreplicas(const rlock_clientattr_t *attr, int *ret_replicas)
+{
+    ATTR_CALL(attr, rlk_error_argument_there("ret_replicas", ret_replicas),
+              *ret_replicas = attr->rlk_replicas);
+}
+
+int rlock_clientattr_setwaitaof(rlock_clientattr_t *attr, int waitaof)
+{
+    ATTR_CALL(attr, rlk_error_argument_in("waitaof", waitaof, 0, 1),
+              attr->rlk_waitaof = waitaof);
+}
+
+int rlock_clientattr_getwaitaof(const rlock_clientattr_t *attr, int *ret_waitaof)
+{
+    ATTR_CALL(attr, rlk_error_argument_there("ret_waitaof", ret_waitaof),
+              *ret_waitaof = attr->rlk_waitaof);
 }
 
 static int set_credentials(rlock_clientattr_t *attr, const char *user,

@@ -214,7 +214,7 @@ int rlk_held_downgrade(struct rlk_holder *holder)
         rc = ESTALE;
     } else if (answer.outcome == RLK_DONE) {
         hold->server.downgrade = false;
-        if (!hold->fixed)
+        if (!hold->fixed && !rlk_confirm_is_on(&client->config.wait)) /* rule: P12 */
             rlk_hold_confirm_locked(hold, answer.sent, answer.fate.remaining_ms);
     } else {
         if (answer.outcome == RLK_REFUSED)

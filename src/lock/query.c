@@ -34,7 +34,8 @@ int rlk_query_extend(struct rlk_handle *handle, int kind, long lease_ms)
         long renewed =
             handle->rlk_lease_ms != 0 ? handle->rlk_lease_ms : client->config.lease_ms;
         bool alone = true;
-        if (lease_ms != 0 && holder->hold->reading)
+        rc = rlk_client_check_lease(client, lease_ms != 0 ? lease_ms : renewed);
+        if (rc == 0 && lease_ms != 0 && holder->hold->reading)
             rc = rlk_held_unshare(holder, lease_ms, &alone);
         if (rc == 0 && alone)
             rc = rlk_held_extend(holder->hold, lease_ms != 0 ? lease_ms : renewed,

@@ -95,6 +95,7 @@ static void ask_who_waits(struct rlk_hold *hold, int64_t until)
 
     long lease_ms = hold->lease_ms;
     struct rlk_script_args_renew with = { .tell = true,
+                                          .looks = true,
                                           .tokens = hold->tokens.ask,
                                           .mark = rlk_hold_mark(hold) };
     /* Keeps time for an unlock without an answer: a thread that unlocks before the end
@@ -117,7 +118,9 @@ static void ask_who_waits(struct rlk_hold *hold, int64_t until)
         rlk_hold_lose_locked(hold, RLK_LOSS_NOT_OURS, now);
         return;
     }
-    rlk_hold_confirm_locked(hold, answer.sent, answer.fate.remaining_ms);
+    /* rule: P12 */
+    if (!rlk_confirm_is_on(&client->config.wait)) /* no replica was asked */
+        rlk_hold_confirm_locked(hold, answer.sent, answer.fate.remaining_ms);
     rlk_handoff_tokens_locked(hold, &answer.fate, with.tokens);
     rlk_handoff_answered_locked(hold, answer.sent, answer.flags);
     rlk_hold_schedule_locked(hold);

@@ -190,6 +190,20 @@ enum rlk_failure rlk_conn_call_script(struct rlk_conn *conn,
                                       const struct rlk_request *req, bool with_text,
                                       int64_t deadline, struct rlk_reply **ret_reply,
                                       int64_t *ret_sent);
+/* As rlk_conn_call, for a WAIT behind a reply on this connection: if none comes to it,
+ * that says nothing about other connections. */
+enum rlk_failure rlk_conn_call_behind(struct rlk_conn *conn, int argc,
+                                      const char *const *argv, const size_t *argv_len,
+                                      int64_t deadline, struct rlk_reply **ret_reply,
+                                      int64_t *ret_sent);
+/* The same for a script and, in the same write, a WAIT behind it (P11). On success both
+ * replies are there. Otherwise the first may be: the server has answered the script. */
+struct rlk_confirm_command; /* confirm.h */
+enum rlk_failure rlk_conn_call_pair(struct rlk_conn *conn, const struct rlk_request *req,
+                                    bool with_text,
+                                    const struct rlk_confirm_command *second,
+                                    int64_t deadline, struct rlk_reply *ret_replies[2],
+                                    int64_t *ret_sent);
 /* When the newest of these calls began; 0: there was none. */
 int64_t rlk_conn_asked_at(const struct rlk_conn *conn);
 

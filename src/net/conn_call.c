@@ -6,6 +6,7 @@
 #include "net/conn_impl.h"
 
 #include "base/clock.h"
+#include "net/confirm.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -128,24 +129,36 @@ static void hear_alert(struct rlk_conn *conn)
     rlk_conn_explain(conn, "%s", rlk_tls_text(conn->tls));
 }
 
-/* NULL: dead. A reply that came while the thread stood still, in a signal's handler or
- * with its machine, is read though the deadline has passed meanwhile. */
-static struct rlk_reply *call_receive(struct rlk_conn *conn, int64_t deadline, bool plain)
+/* Takes the replies that have arrived, up to `count` in all. *got: how many there are. */
+static inline enum rlk_parsed take_replies(struct rlk_conn *conn, int count,
+                                           struct rlk_reply **replies, int *got)
 {
-    struct rlk_reply *reply = NULL;
+    enum rlk_parsed parsed;
+
+    do {
+        parsed = rlk_conn_parse(conn, &replies[*got]);
+    } while (parsed == RLK_PARSED_REPLY && ++*got < count);
+    return parsed;
+}
+
+/* False: dead, and the last reply is missing; those before it are the caller's. A reply
+ * that came while the thread stood still, in a signal's handler or with its machine, is
+ * read though the deadline has passed meanwhile. */
+static inline bool call_receive(struct rlk_conn *conn, int64_t deadline, bool plain,
+                                bool well, int count, struct rlk_reply **replies)
+{
     bool over = false;
-    int code = ENOTCONN;
+    int code = ENOTCONN, got = 0;
     for (;;) {
         enum rlk_input input = rlk_conn_input(conn, plain ? 0 : MSG_DONTWAIT);
         if (input == RLK_INPUT_END)
             break;
         if (input == RLK_INPUT_DATA) {
-            enum rlk_parsed parsed = rlk_conn_parse(conn, &reply);
+            enum rlk_parsed parsed = take_replies(conn, count, replies, &got);
             if (parsed == RLK_PARSED_REPLY && rlk_conn_unparsed(conn) == 0)
-                return reply;
+                return true;
             if (parsed == RLK_PARSED_REPLY) {
-                /* One of the two was not asked for, and it may be the first. */
-                rlk_reply_free(reply);
+                /* One of them was not asked for, and it may be the first. */
                 rlk_conn_explain(conn, "%s sent more than one reply", conn->label);
                 break;
             }
@@ -154,7 +167,10 @@ static struct rlk_reply *call_receive(struct rlk_conn *conn, int64_t deadline, b
             if (parsed != RLK_PARSED_PARTIAL)
                 break;
         } else if (over) {
-            rlk_conn_explain(conn, "no reply from %s in time", conn->label);
+            rlk_conn_explain(conn,
+                             got > 0 ? "no second reply from %s in time"
+                                     : "no reply from %s in time",
+                             conn->label);
             break;
         } else {
             over = !rlk_conn_poll(conn->fd, POLLIN, deadline);
@@ -163,13 +179,20 @@ static struct rlk_reply *call_receive(struct rlk_conn *conn, int64_t deadline, b
         }
         plain = false;
     }
-    rlk_conn_die(conn, RLK_FAIL_UNKNOWN, code);
-    return NULL;
+    /* If the network was well just now, no other connection is in doubt. */
+    well = well || (got == 1 && count == 2);
+    rlk_conn_die(conn, well ? RLK_FAIL_LOCAL : RLK_FAIL_UNKNOWN, code);
+    for (int i = 0; got == count && i < count; i++) { /* with one too many */
+        rlk_reply_free(replies[i]);
+        replies[i] = NULL;
+    }
+    return false;
 }
 
-/* Sends the bytes of a request that begins now, and waits for the reply. */
-static enum rlk_failure exchange(struct rlk_conn *conn, const char *bytes, size_t len,
-                                 int64_t deadline, struct rlk_reply **ret_reply)
+/* Sends the bytes of requests that begin now, and waits for their `count` replies. */
+static inline enum rlk_failure exchange(struct rlk_conn *conn, const char *bytes,
+                                        size_t len, int64_t deadline, bool well,
+                                        int count, struct rlk_reply **replies)
 {
     bool plain = deadline - conn->asked_at >= PLAIN_RECV_MARGIN_NS;
     size_t at = 0;
@@ -184,9 +207,7 @@ static enum rlk_failure exchange(struct rlk_conn *conn, const char *bytes, size_
         }
         at += (size_t)n;
         if (at == len) {
-            struct rlk_reply *reply = call_receive(conn, deadline, plain);
-            if (reply)
-                *ret_reply = reply;
+            call_receive(conn, deadline, plain, well, count, replies);
             return conn->failure;
         }
         plain = false; /* it took more than one system call */
@@ -229,18 +250,33 @@ static enum rlk_failure begin_call(struct rlk_conn *conn, const char *bytes,
     return 0;
 }
 
-enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *const *argv,
-                               const size_t *argv_len, int64_t deadline,
-                               struct rlk_reply **ret_reply, int64_t *ret_sent)
+static enum rlk_failure call(struct rlk_conn *conn, int argc, const char *const *argv,
+                             const size_t *argv_len, int64_t deadline, bool well,
+                             struct rlk_reply **ret_reply, int64_t *ret_sent)
 {
     size_t len = 0;
     char *bytes = rlk_conn_frame_format(argc, argv, argv_len, &len);
     enum rlk_failure failure = begin_call(conn, bytes, deadline, ret_sent);
 
     if (failure == 0)
-        failure = exchange(conn, bytes, len, deadline, ret_reply);
+        failure = exchange(conn, bytes, len, deadline, well, 1, ret_reply);
     redisFreeCommand(bytes);
     return failure;
+}
+
+enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *const *argv,
+                               const size_t *argv_len, int64_t deadline,
+                               struct rlk_reply **ret_reply, int64_t *ret_sent)
+{
+    return call(conn, argc, argv, argv_len, deadline, false, ret_reply, ret_sent);
+}
+
+enum rlk_failure rlk_conn_call_behind(struct rlk_conn *conn, int argc,
+                                      const char *const *argv, const size_t *argv_len,
+                                      int64_t deadline, struct rlk_reply **ret_reply,
+                                      int64_t *ret_sent)
+{
+    return call(conn, argc, argv, argv_len, deadline, true, ret_reply, ret_sent);
 }
 
 enum rlk_failure rlk_conn_call_script(struct rlk_conn *conn,
@@ -254,8 +290,27 @@ enum rlk_failure rlk_conn_call_script(struct rlk_conn *conn,
     enum rlk_failure failure = begin_call(conn, bytes, deadline, ret_sent);
 
     if (failure == 0)
-        failure = exchange(conn, bytes, len, deadline, ret_reply);
+        failure = exchange(conn, bytes, len, deadline, false, 1, ret_reply);
     if (owned)
         redisFreeCommand(owned);
+    return failure;
+}
+
+enum rlk_failure rlk_conn_call_pair(struct rlk_conn *conn, const struct rlk_request *req,
+                                    bool with_text,
+                                    const struct rlk_confirm_command *second,
+                                    int64_t deadline, struct rlk_reply *ret_replies[2],
+                                    int64_t *ret_sent)
+{
+    conn->out_at = conn->out_len = 0;
+    int rc = rlk_conn_append_script(conn, req, with_text);
+    if (rc == 0)
+        rc = rlk_conn_append(conn, second->argc, second->argv, second->len);
+    size_t len = conn->out_len;
+    conn->out_len = 0; /* `out` keeps the bytes: nothing is appended meanwhile */
+    enum rlk_failure failure =
+        begin_call(conn, rc == 0 ? conn->out : NULL, deadline, ret_sent);
+    if (failure == 0)
+        failure = exchange(conn, conn->out, len, deadline, false, 2, ret_replies);
     return failure;
 }

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/probe.h"
+#include "net/script_impl.h"
 #include "net/server_error.h"
 
 #include <assert.h>
@@ -53,7 +54,7 @@ enum rlk_outcome rlk_script_sort_error(const char *text, size_t len, int *ret_co
 
 /* ---- replies */
 
-static void clear_answer(struct rlk_answer *answer, int64_t sent)
+void rlk_script_clear_answer(struct rlk_answer *answer, int64_t sent)
 {
     memset(answer, 0, sizeof(*answer));
     answer->sent = sent;
@@ -65,6 +66,8 @@ static void clear_answer(struct rlk_answer *answer, int64_t sent)
         text, sizeof(text) - 1, what                                                     \
     }
 
+#define HELD "held"
+
 static bool decode_what(const struct rlk_reply *reply, size_t at, enum rlk_what *ret_what)
 {
     static const struct {
@@ -72,7 +75,7 @@ static bool decode_what(const struct rlk_reply *reply, size_t at, enum rlk_what 
         size_t len;
         enum rlk_what what;
     } words[] = {
-        WORD("held", RLK_HELD),        WORD("queued", RLK_QUEUED),
+        WORD(HELD, RLK_HELD),          WORD("queued", RLK_QUEUED),
         WORD("busy", RLK_BUSY),        WORD("gone", RLK_GONE),
         WORD("late", RLK_LATE),        WORD("refused", RLK_MARKED),
         WORD("shared", RLK_SHARED),    WORD("released", RLK_RELEASED),
@@ -149,6 +152,18 @@ static const char *decode_fate(const struct rlk_reply *reply, size_t at,
 }
 
 enum { HEAD_LEN = 4, FATE_LEN = 4 };
+
+bool rlk_script_all_held(const struct rlk_reply *reply)
+{
+    size_t count = rlk_reply_count(reply), len;
+
+    for (size_t at = HEAD_LEN; at + FATE_LEN <= count; at += FATE_LEN) {
+        const char *what = rlk_reply_text_at(reply, at, &len);
+        if (!what || len != strlen(HELD) || memcmp(what, HELD, len) != 0)
+            return false;
+    }
+    return count >= HEAD_LEN + FATE_LEN;
+}
 
 /* Returns NULL, or which part is wrong. */
 static const char *decode(const struct rlk_reply *reply, struct rlk_answer *answer,
@@ -231,7 +246,7 @@ void rlk_script_decode(struct rlk_conn *conn, const struct rlk_script *script,
         text = unused;
         text_size = sizeof(unused);
     }
-    clear_answer(ret_answer, sent);
+    rlk_script_clear_answer(ret_answer, sent);
     text[0] = '\0';
     if (is_noscript(reply)) {
         ret_answer->outcome = RLK_NOSCRIPT;
@@ -244,7 +259,7 @@ void rlk_script_decode(struct rlk_conn *conn, const struct rlk_script *script,
     }
     const char *wrong = decode(reply, ret_answer, fates, fate_max);
     if (wrong) {
-        clear_answer(ret_answer, sent);
+        rlk_script_clear_answer(ret_answer, sent);
         snprintf(text, text_size, UNREADABLE, script->name, wrong);
         ret_answer->outcome = RLK_REFUSED;
         ret_answer->code = EPROTO;
@@ -299,11 +314,9 @@ sort_error_reply(struct rlk_conn *conn, const struct rlk_request *req,
     rlk_reply_give_back(conn, reply);
 }
 
-/* Sorts what came of a round trip. True: the reply holds the answer. False: the answer
- * and the thread's message say why there is none; an error reply is given back. */
-static bool sort_reply(struct rlk_conn *conn, const struct rlk_request *req,
-                       const char *command, enum rlk_failure failure,
-                       struct rlk_reply *reply, struct rlk_answer *answer)
+bool rlk_script_sort_reply(struct rlk_conn *conn, const struct rlk_request *req,
+                           const char *command, enum rlk_failure failure,
+                           struct rlk_reply *reply, struct rlk_answer *answer)
 {
     if (failure != RLK_FAIL_NONE) {
         take_failure(conn, failure, answer);
@@ -326,8 +339,8 @@ void rlk_script_command(struct rlk_conn *conn, int argc, const char *const *argv
     RLK_PROBE1(request, argv[0]);
     enum rlk_failure failure =
         rlk_conn_call(conn, argc, argv, len, deadline, &reply, &sent);
-    clear_answer(ret_answer, sent);
-    if (sort_reply(conn, NULL, argv[0], failure, reply, ret_answer))
+    rlk_script_clear_answer(ret_answer, sent);
+    if (rlk_script_sort_reply(conn, NULL, argv[0], failure, reply, ret_answer))
         *ret_reply = reply;
 }
 
@@ -342,8 +355,8 @@ static void call_with_text(struct rlk_conn *conn, const struct rlk_request *req,
     RLK_PROBE1(request, rlk_scripts[req->script].name);
     enum rlk_failure failure =
         rlk_conn_call_script(conn, req, true, deadline, &reply, &sent);
-    clear_answer(ret_answer, sent);
-    if (sort_reply(conn, req, "EVAL", failure, reply, ret_answer))
+    rlk_script_clear_answer(ret_answer, sent);
+    if (rlk_script_sort_reply(conn, req, "EVAL", failure, reply, ret_answer))
         *ret_reply = reply;
     ret_answer->loaded = true;
     if (ret_answer->outcome != RLK_NOSCRIPT)
@@ -362,30 +375,42 @@ void rlk_script_call_raw(struct rlk_conn *conn, const struct rlk_request *req,
     RLK_PROBE1(request, rlk_scripts[req->script].name);
     enum rlk_failure failure =
         rlk_conn_call_script(conn, req, false, deadline, &reply, &sent);
-    clear_answer(ret_answer, sent);
-    if (sort_reply(conn, req, "EVALSHA", failure, reply, ret_answer))
+    rlk_script_clear_answer(ret_answer, sent);
+    if (rlk_script_sort_reply(conn, req, "EVALSHA", failure, reply, ret_answer))
         *ret_reply = reply;
     else if (ret_answer->outcome == RLK_NOSCRIPT)
         call_with_text(conn, req, deadline, ret_answer, ret_reply);
+}
+
+static inline void take(struct rlk_conn *conn, const struct rlk_request *req,
+                        struct rlk_reply *reply, struct rlk_answer *answer)
+{
+    char text[RLK_SERVER_ERROR_SIZE];
+    bool loaded = answer->loaded;
+
+    rlk_script_decode(conn, &rlk_scripts[req->script], reply, answer->sent, answer,
+                      &answer->fate, 1, text, sizeof(text));
+    answer->loaded = loaded;
+    answer->answered = true;
+    if (answer->unreadable)
+        rlk_script_unreadable(req, answer->unreadable);
+    else if (answer->outcome != RLK_DONE)
+        rlk_error_set(answer->code, "%s", text);
+    rlk_reply_give_back(conn, reply);
+}
+
+void rlk_script_take(struct rlk_conn *conn, const struct rlk_request *req,
+                     struct rlk_reply *reply, struct rlk_answer *answer)
+{
+    take(conn, req, reply, answer);
 }
 
 void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req,
                      int64_t deadline, struct rlk_answer *ret_answer)
 {
     struct rlk_reply *reply = NULL;
-    char text[RLK_SERVER_ERROR_SIZE];
 
     rlk_script_call_raw(conn, req, deadline, ret_answer, &reply);
-    if (ret_answer->outcome != RLK_DONE)
-        return;
-    bool loaded = ret_answer->loaded;
-    rlk_script_decode(conn, &rlk_scripts[req->script], reply, ret_answer->sent,
-                      ret_answer, &ret_answer->fate, 1, text, sizeof(text));
-    ret_answer->loaded = loaded;
-    ret_answer->answered = true;
-    if (ret_answer->unreadable)
-        rlk_script_unreadable(req, ret_answer->unreadable);
-    else if (ret_answer->outcome != RLK_DONE)
-        rlk_error_set(ret_answer->code, "%s", text);
-    rlk_reply_give_back(conn, reply);
+    if (ret_answer->outcome == RLK_DONE)
+        take(conn, req, reply, ret_answer);
 }

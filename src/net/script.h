@@ -4,6 +4,7 @@
 #ifndef RLK_SCRIPT_H
 #define RLK_SCRIPT_H
 
+#include "net/confirm.h"
 #include "net/conn.h"
 #include "net/request.h"
 
@@ -76,6 +77,8 @@ struct rlk_answer {
     bool answered; /* a reply came, whatever it says: the server is alive */
     bool loaded;   /* the server did not know the script, so its text was sent */
     bool key_refused; /* REFUSED with EACCES: because of the key, not of a command */
+    bool unconfirmed; /* UNKNOWN: the script gave a hold, and too few replicas confirmed
+                         it */
     const char *
         unreadable; /* REFUSED with EPROTO: which part of the reply is wrong; else NULL */
     int64_t sent;   /* CLOCK_BOOTTIME ns, just before the request left */
@@ -95,6 +98,23 @@ struct rlk_answer {
  */
 void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req,
                      int64_t deadline, struct rlk_answer *ret_answer);
+
+/* The same, with a WAIT behind the script. An answer that gives a hold is DONE only if
+ * `wait` is satisfied (P12); else UNKNOWN. */
+struct rlk_pool;
+struct rlk_script_confirm {
+    const struct rlk_confirm *wait;
+    struct rlk_pool *pool; /* of the connection */
+    /* how long it is kept though other threads wait for one, ns */
+    _Atomic int64_t *patience;
+};
+void rlk_script_call_confirmed(struct rlk_conn *conn, const struct rlk_request *req,
+                               const struct rlk_script_confirm *by, int64_t deadline,
+                               struct rlk_answer *ret_answer);
+/* The same in two steps, for a script that seldom gives a hold: behind rlk_script_call of
+ * a script that wrote, on the same connection. Sends nothing if the answer gives none. */
+void rlk_script_confirm(struct rlk_conn *conn, const struct rlk_script_confirm *by,
+                        int64_t deadline, struct rlk_answer *answer);
 
 /* As rlk_script_call, for a reply of another shape (inspect). When DONE the caller
  * owns *ret_reply. */
@@ -116,6 +136,9 @@ void rlk_script_decode(struct rlk_conn *conn, const struct rlk_script *script,
                        const struct rlk_reply *reply, int64_t sent,
                        struct rlk_answer *ret_answer, struct rlk_fate *fates,
                        size_t fate_max, char *text, size_t text_size);
+
+/* Whether the reply says of each id that the lock is held. */
+bool rlk_script_all_held(const struct rlk_reply *reply);
 
 /* For a reply whose form is not that of the script: `wrong` says which part. Sets the
  * thread's message, which names the script and the lock, and returns EPROTO. */

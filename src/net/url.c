@@ -41,6 +41,9 @@ enum parameter {
     PARAMETER_HANDOFFCOUNT,
     PARAMETER_RETAIN,
     PARAMETER_GUARD,
+    PARAMETER_REPLICAS,
+    PARAMETER_WAITAOF,
+    PARAMETER_MAXSKEW,
     PARAMETER_CAFILE, /* this and the following: url_tls.c */
     PARAMETER_CADIR,
     PARAMETER_CERTFILE,
@@ -71,6 +74,9 @@ static const struct {
     [PARAMETER_HANDOFFCOUNT] = { "handoffcount", 0, RLK_HANDOFF_MAX_COUNT },
     [PARAMETER_RETAIN] = { "retain", 0, RLK_RETAIN_MAX_MS },
     [PARAMETER_GUARD] = { "guard", 0, 1 },
+    [PARAMETER_REPLICAS] = { "replicas", 0, RLK_CONFIRM_REPLICAS_MAX },
+    [PARAMETER_WAITAOF] = { "waitaof", 0, 1 },
+    [PARAMETER_MAXSKEW] = { "maxskew", 0, RLK_SKEW_MAX_MS },
     [PARAMETER_CAFILE] = { "cafile", 0, 0 },
     [PARAMETER_CADIR] = { "cadir", 0, 0 },
     [PARAMETER_CERTFILE] = { "certfile", 0, 0 },
@@ -127,6 +133,9 @@ static int set_number(struct parse *p, enum parameter which, struct rlk_url_slic
         [PARAMETER_HANDOFFMS] = &config->handoff_ms,
         [PARAMETER_HANDOFFCOUNT] = &config->handoff_count,
         [PARAMETER_RETAIN] = &config->retain_ms,
+        [PARAMETER_REPLICAS] = &config->wait.replicas,
+        [PARAMETER_WAITAOF] = &config->wait.aof,
+        [PARAMETER_MAXSKEW] = &config->max_skew_ms,
     };
     return rlk_url_number(value, parameters[which].name, parameters[which].min,
                           parameters[which].max, fields[which]);

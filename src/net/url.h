@@ -4,6 +4,7 @@
 #ifndef RLK_URL_H
 #define RLK_URL_H
 
+#include "net/confirm.h"
 #include "net/tls.h"
 
 #include <stdbool.h>
@@ -57,6 +58,9 @@ struct rlk_config {
     long handoff_ms, handoff_count; /* 0: off */
     long retain_ms;
     int guard; /* RLOCK_GUARD_* */
+    struct rlk_confirm wait;
+    long max_skew_ms;     /* how far the clocks of servers may be apart, */
+    bool skew_is_initial; /* as far as nobody has set it */
 };
 
 #define RLK_SOURCE_PROGRAM "program"
@@ -74,6 +78,8 @@ enum {
     RLK_HANDOFF_MAX_MS = 86400000,
     RLK_RETAIN_MAX_MS = 86400000,
     RLK_HANDOFF_MAX_COUNT = 1000000000,
+    RLK_SKEW_MAX_MS = 10000,
+    RLK_SKEW_UNSET = -1, /* by the kind of the URL */
     RLK_HANDOFF_MS = 10, /* the defaults */
     RLK_HANDOFF_COUNT = 1000
 };

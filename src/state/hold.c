@@ -113,6 +113,7 @@ void rlk_hold_rename_locked(struct rlk_hold *hold, struct rlk_thread *thread)
     hold->id.acquisition = rlk_id_number(rlk_random_next(&hold->lock->registry->random));
     hold->server.unknown = hold->server.asked = hold->contention.contended =
         hold->lease.reported_lost = false;
+    hold->request.open_most = 0;
     rlk_hold_ask_anew_locked(hold);
 }
 

@@ -77,7 +77,8 @@ enum rlk_loss {
     RLK_LOSS_FORCED,
     RLK_LOSS_NOT_OURS,
     RLK_LOSS_ANOTHERS,
-    RLK_LOSS_UNREADABLE
+    RLK_LOSS_UNREADABLE,
+    RLK_LOSS_REPLICAS
 };
 
 /* REQUESTED, CANCELLING: what the process knows of the request. */
@@ -94,10 +95,13 @@ struct rlk_hold_request {
                               "queued" or "held" answer */
     unsigned open_to;      /* granted: the threads that came before this acquire left may
                               enter, too; a writer may be ahead of later ones */
+    unsigned open_most;    /* with replicas: the limit of open_to, set when the server may
+                              first have given the lock; 0: there is none */
     unsigned entered_then; /* granted: the lock's count of entries at the grant */
     bool need_ask : 1;     /* the requester is to send an acquire */
-    bool granted : 1;    /* the server has it until D, by a believed grant or an answer */
-    bool grant_died : 1; /* the grant of grant_ticket says that the owner died */
+    bool granted : 1;  /* the server has it until D, by a believed grant or an answer */
+    bool unproven : 1; /* granted, by a message or a refresh: no replica has been asked */
+    bool grant_died : 1;    /* the grant of grant_ticket says that the owner died */
     bool unrecoverable : 1; /* the server says that the lock is not recoverable */
     bool try_once : 1; /* the hold asks without queueing; it is in the lock's tries */
     uint64_t round;    /* of the newest refresh that named the hold */
@@ -120,6 +124,7 @@ struct rlk_hold {
         bool refused : 1;       /* the newest renewal was refused for good */
         bool unreadable : 1; /* no lock script gives the answer that this renewal got */
         bool short_ttl : 1;  /* the server's TTL is that of a grant, not yet the lease */
+        bool few_replicas : 1; /* too few replicas confirmed the newest renewal */
     } lease;
     struct {
         bool contended : 1; /* the server has said that somebody else wants the lock */
@@ -297,7 +302,8 @@ bool rlk_hold_unused_locked(const struct rlk_hold *hold);
 
 /* ---- hold_lease.c: when something is due for a live hold */
 
-/* D of a lease of `ms` whose request left at `sent` (S1). */
+/* D of a lease of `ms` whose request left at `sent` (S1). What clocks may be apart (P17)
+ * is not taken off yet. */
 int64_t rlk_hold_lease_end(int64_t sent, int64_t ms);
 /* Whether a renewal may be sent. A read waits while a renewal of its lock's reads is in
  * flight: a renewal names many reads, and another one for the rest follows. */
@@ -314,8 +320,9 @@ void rlk_hold_schedule_locked(struct rlk_hold *hold);
 
 /* ---- hold_facts.c: what the server and messages say of a live hold */
 
-/* The lease is confirmed: `ms` from `sent`. Sets D, the time of the next renewal, and the
- * time of the risk. D rises only while it has not passed (T6). */
+/* The lease is confirmed, also by replicas (P12): `ms` from `sent`. Sets D, the time of
+ * the next renewal, and the time of the risk. D rises only while it has not passed (T6).
+ */
 void rlk_hold_confirm_locked(struct rlk_hold *hold, int64_t sent, int64_t ms);
 /* The same for a lease that its thread has changed: D may fall. */
 void rlk_hold_relet_locked(struct rlk_hold *hold, int64_t sent, int64_t ms);
@@ -344,9 +351,12 @@ bool rlk_hold_granted_locked(struct rlk_hold *hold, int64_t ticket, uint64_t tok
 /* "queued" answers a request that left at `sent`. A grant that came before the answer is
  * believed now, if it names this ticket (T1). */
 void rlk_hold_queued_locked(struct rlk_hold *hold, int64_t ticket, int64_t sent);
-/* "held" is the answer. */
+/* "held" is the answer, and as many replicas as were asked for have confirmed it. */
 void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining_ms,
                           uint64_t token);
+/* "held" is the answer to a refresh, which asks no replica (P13). */
+void rlk_hold_found_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining_ms,
+                           uint64_t token);
 /* "gone" is the answer: neither queued nor held. */
 void rlk_hold_gone_locked(struct rlk_hold *hold);
 /* Granted: whether this grant is surely the newest: no hold that the process believes in,

@@ -119,7 +119,7 @@ static void believe(struct rlk_hold *hold)
     hold->token = hold->request.grant_token;
     hold->tokens.by_message = true;
     hold->request.flags = hold->request.grant_flags;
-    hold->lease.short_ttl = true;
+    hold->lease.short_ttl = hold->request.unproven = true;
     int64_t ticket = hold->request.ticket;
     grant(hold, hold->request.ticket_sent, hold->id.grant_ms);
     if (!hold->request.granted) /* an older answer may still confirm that ticket */
@@ -150,6 +150,7 @@ void rlk_hold_queued_locked(struct rlk_hold *hold, int64_t ticket, int64_t sent)
     if (hold->request.grant_ticket != 0 && hold->request.grant_ticket < ticket)
         hold->request.grant_ticket = 0; /* it had lapsed: the hold queued again */
     hold->server.queued = true;
+    hold->request.open_most = 0;
     hold->request.ticket = ticket;
     hold->request.ticket_sent = sent;
     hold->request.need_ask = hold->robust.owner_died = false;
@@ -169,8 +170,18 @@ void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining
     if (hold->request.flags & RLK_OWNER_DIED)
         hold->robust.owner_died = rlk_id_robust(&hold->id);
     hold->end = INT64_MIN;
+    hold->request.unproven = false;
     hold->lease.short_ttl = remaining_ms < hold->lease_ms;
     grant(hold, sent, remaining_ms);
+}
+
+void rlk_hold_found_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining_ms,
+                           uint64_t token)
+{
+    /* rule: P13 */
+    rlk_hold_held_locked(hold, sent, remaining_ms, token);
+    if (hold->state == RLK_HOLD_REQUESTED)
+        hold->request.unproven = true;
 }
 
 void rlk_hold_gone_locked(struct rlk_hold *hold)
@@ -178,6 +189,7 @@ void rlk_hold_gone_locked(struct rlk_hold *hold)
     if (hold->state != RLK_HOLD_REQUESTED)
         return;
     rlk_hold_ask_anew_locked(hold);
+    hold->request.open_most = 0;
     rlk_hold_wake_locked(hold);
 }
 

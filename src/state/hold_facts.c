@@ -5,6 +5,8 @@
 #include "state/fastpath.h"
 #include "state/registry.h"
 
+enum { SKEW_PARTS = 12 /* the initial skew is this part (1/12) of a short lease */ };
+
 void rlk_hold_news_locked(struct rlk_hold *hold, unsigned news)
 {
     /* rule: W23 */
@@ -25,6 +27,21 @@ void rlk_hold_doubt_locked(struct rlk_hold *hold, int64_t now)
     rlk_hold_schedule_locked(hold);
 }
 
+/* rule: P17 */
+/* What is taken off a lease because clocks may be apart. */
+static int64_t skew(const struct rlk_hold *hold, int64_t ms)
+{
+    const struct rlk_registry *reg = hold->lock->registry;
+    int64_t part = ms * RLK_NS_PER_MS / SKEW_PARTS;
+
+    return reg->skew_is_initial && part < reg->skew_ns ? part : reg->skew_ns;
+}
+
+static int64_t end_of(const struct rlk_hold *hold, int64_t sent, int64_t ms)
+{
+    return rlk_hold_lease_end(sent, ms) - skew(hold, ms);
+}
+
 void rlk_hold_confirm_locked(struct rlk_hold *hold, int64_t sent, int64_t ms)
 {
     /* a server whose clock stepped back may answer with hours. No more is believed than
@@ -33,14 +50,14 @@ void rlk_hold_confirm_locked(struct rlk_hold *hold, int64_t sent, int64_t ms)
         ms = hold->lease_ms;
     hold->proof_sent = sent;
     /* an older answer does not lower D */
-    if (!rlk_hold_is_live(hold) || rlk_hold_lease_end(sent, ms) > hold->end)
+    if (!rlk_hold_is_live(hold) || end_of(hold, sent, ms) > hold->end)
         rlk_hold_relet_locked(hold, sent, ms);
 }
 
 void rlk_hold_relet_locked(struct rlk_hold *hold, int64_t sent, int64_t ms)
 {
-    int64_t end = rlk_hold_lease_end(sent, ms);
-    int64_t third = ms * RLK_NS_PER_MS / 3;
+    int64_t end = end_of(hold, sent, ms);
+    int64_t third = (ms * RLK_NS_PER_MS - skew(hold, ms)) / 3;
 
     hold->end = end;
     if (hold->fixed) {

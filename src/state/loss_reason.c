@@ -18,6 +18,7 @@ static const char *const texts[] = {
     [RLK_LOSS_UNCONFIRMED] = "no renewal was confirmed",
     [RLK_LOSS_UNREACHABLE] = "server unreachable",
     [RLK_LOSS_REFUSED] = "the server refused to renew it; last renewed",
+    [RLK_LOSS_REPLICAS] = "too few replicas confirmed its renewals; last renewed",
     [RLK_LOSS_UNREADABLE] = "unexpected replies to its renewals; last renewed",
     [RLK_LOSS_STOOD_STILL] =
         "this process or its watchdog did not run; a renewal was due",
@@ -53,6 +54,8 @@ enum rlk_loss rlk_loss_reason_of_locked(const struct rlk_hold *hold, enum rlk_lo
         return RLK_LOSS_FIXED_ENDED;
     if (hold->lease.refused) {
         loss = hold->lease.unreadable ? RLK_LOSS_UNREADABLE : RLK_LOSS_REFUSED;
+    } else if (hold->lease.few_replicas || (hold->op && hold->op->few_replicas)) {
+        loss = RLK_LOSS_REPLICAS;
     } else if (!hold->op && now - hold->renew_at > third / 2) {
         /* no renewal was tried: a try that fails puts the next one off by little */
         loss = RLK_LOSS_STOOD_STILL;
@@ -74,7 +77,7 @@ const char *rlk_loss_reason_write(char buf[RLK_CAUSE_SIZE], enum rlk_loss loss,
 
     rlk_log_number(s, ms, 1000, 1);
     if (loss == RLK_LOSS_REFUSED || loss == RLK_LOSS_UNREADABLE ||
-        loss == RLK_LOSS_STOOD_STILL)
+        loss == RLK_LOSS_REPLICAS || loss == RLK_LOSS_STOOD_STILL)
         snprintf(buf, RLK_CAUSE_SIZE, "%s %s s ago", texts[loss], s);
     else if (loss == RLK_LOSS_ENDED || loss == RLK_LOSS_UNCONFIRMED ||
              loss == RLK_LOSS_UNREACHABLE)

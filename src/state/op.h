@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 struct rlk_hold;
+struct rlk_reply;
 
 /* What a timer of the registry is embedded in. */
 enum rlk_timer_tag { RLK_TIMER_HOLD = 1, RLK_TIMER_LOCK, RLK_TIMER_LOOK };
@@ -21,7 +22,8 @@ enum rlk_op_kind {
     RLK_OP_DOWNGRADE,
     RLK_OP_REFRESH,     /* about a lock */
     RLK_OP_RENEW_READS, /* about a lock */
-    RLK_OP_BURY         /* about a dead process (peer_watch.h) */
+    RLK_OP_BURY,        /* about a dead process (peer_watch.h) */
+    RLK_OP_WAIT         /* for replicas, behind renewals (P14) */
 };
 
 /* A request of the watchdog in flight. */
@@ -29,8 +31,13 @@ struct rlk_op {
     struct rlk_list link;
     struct rlk_hold *hold; /* with a reference; NULL: the request is a batch's */
     enum rlk_op_kind kind;
-    bool asks;              /* RENEW: it asks who else wants the lock */
-    bool crowded;           /* it is one of a burst of renewals */
+    int lease_ms;      /* RENEW, RENEW_READS: the shortest one in it */
+    bool asks;         /* RENEW: it asks who else wants the lock */
+    bool crowded;      /* it is one of a burst of renewals */
+    bool proven;       /* RENEW, RENEW_READS: enough replicas have confirmed it */
+    bool few_replicas; /* the same: too few have so far. Guarded by the registry's mu */
+    bool over;         /* the same: it ends without them */
+    struct rlk_reply *kept; /* its reply, until replicas have confirmed it; or NULL */
     int64_t sent, deadline; /* CLOCK_BOOTTIME ns */
     int64_t quiet_since;    /* when its connection was last heard, as far as `deadline`
                                counts it */

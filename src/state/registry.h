@@ -35,6 +35,8 @@ struct rlk_registry {
     const char *uuid;
     struct rlk_counters *counters;
     int64_t presence_ns;
+    int64_t skew_ns;      /* taken off every D (P17); */
+    bool skew_is_initial; /* nobody has set it: less is taken off a short lease */
     /* when a caller that asked in place of the watchdog last reached no server; 0: a
      * server was reached since. Guarded by mu */
     int64_t asked_in_vain_at;

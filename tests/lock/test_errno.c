@@ -83,6 +83,9 @@ static void call_clientattr(void)
     BOTH_WAYS(handoffms, 5, -1, &ms);
     BOTH_WAYS(handoffcount, 5, -1, &number);
     BOTH_WAYS(guard, 1, 3, &number);
+    BOTH_WAYS(replicas, 1, -1, &number);
+    BOTH_WAYS(waitaof, 1, 2, &number);
+    BOTH_WAYS(maxskew, 5, -2, &ms);
     BOTH_WAYS(retain, 5, -1, &ms);
 #undef BOTH_WAYS
     CALL(0, rlock_clientattr_setcredentials, &attr, "user", "password");

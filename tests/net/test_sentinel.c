@@ -548,6 +548,31 @@ START_TEST(child_of_a_fork_finds_the_master_by_itself)
 }
 END_TEST
 
+/* rule: P17 */
+START_TEST(clocks_may_be_50_ms_apart_unless_maxskew_is_set)
+{
+    static const struct {
+        const char *parameters;
+        long skew_ms;
+    } rows[] = { { "?lease=20000", 50 },
+                 { "?lease=20000&maxskew=0", 0 },
+                 { "?lease=120", 50 } }; /* less is taken off such a lease */
+
+    fake_sentinel_says(fakes[0], server.port, 1, "master");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        rlock_client_t *c = open_at(fakes_url(1, ""), rows[i].parameters);
+        ck_assert_int_eq(c->config.max_skew_ms, rows[i].skew_ms);
+        close_client(c);
+    }
+    ck_assert_int_eq(client->config.max_skew_ms, 0); /* of a server without sentinels */
+    other = open_at(fakes_url(1, ""), "?lease=20000");
+    rlock_mutex_t m = mutex_of(other, "m");
+    OK(rlock_mutex_lock(&m));
+    ck_assert_int_le(remaining_of(&m), 20000 * 99 / 100 - 2 - 50);
+    OK(rlock_mutex_unlock(&m));
+}
+END_TEST
+
 START_TEST(diagnosis_tells_the_master_and_what_the_sentinels_say)
 {
     static struct findings f;
@@ -616,6 +641,7 @@ int main(void)
     tcase_add_test(credentials, attribute_has_the_credentials_of_sentinels);
     TCase *rest = add_case(suite, "rest");
     tcase_add_test(rest, child_of_a_fork_finds_the_master_by_itself);
+    tcase_add_test(rest, clocks_may_be_50_ms_apart_unless_maxskew_is_set);
     tcase_add_test(rest, diagnosis_tells_the_master_and_what_the_sentinels_say);
     return test_run_suite(suite);
 }

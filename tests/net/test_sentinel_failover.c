@@ -118,6 +118,35 @@ START_TEST(master_that_was_stopped_and_goes_on_is_not_used)
 }
 END_TEST
 
+static bool is_busy(void *arg)
+{
+    struct locker *l = arg;
+
+    l->rc = rlock_mutex_trylock(&l->m);
+    return l->rc == EBUSY || l->rc == 0;
+}
+
+/* rule: P15 */
+START_TEST(lock_that_all_replicas_confirmed_survives_its_master)
+{
+    int old = topology_master(0);
+
+    other = topology_client("?lease=600000&replicas=2");
+    rlock_client_t *c = topology_client("");
+    struct locker l = { .m = mutex_of(c, "m") };
+    rlock_mutex_t m = mutex_of(other, "m");
+    await_replicas(redis, 2);
+    OK(rlock_mutex_lock(&m));
+    test_server_kill(&topology.data[old]);
+    ck_assert(topology_switched(0, old, SOON_MS));
+    ck_assert(test_wait_until(is_busy, &l, SOON_MS));
+    ck_assert_int_eq(l.rc, EBUSY);
+    ck_assert_int_eq(state_of(&m), RLOCK_SAFE);
+    OK(rlock_mutex_unlock(&m));
+    close_client(c);
+}
+END_TEST
+
 /* rule: P9 */
 START_TEST(failover_on_request_moves_all_connections)
 {
@@ -293,6 +322,7 @@ int main(void)
              locks_go_on_after_the_master_was_killed,
              master_that_was_stopped_and_goes_on_is_not_used,
              old_master_that_comes_back_is_not_used,
+             lock_that_all_replicas_confirmed_survives_its_master,
              sentinel_that_missed_the_failover_is_not_believed,
              user_of_the_document_may_ask_and_listen,
              sentinels_with_a_password_are_asked);

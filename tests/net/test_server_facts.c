@@ -215,8 +215,8 @@ END_TEST
 
 /* ---- WAIT
  *
- * The library does not use this: no script and no call waits for replicas. A later use of
- * WAIT has to work with both behaviours. */
+ * A request that waits for replicas writes in any case, because of both behaviours (P11).
+ */
 
 static struct test_server follower;
 

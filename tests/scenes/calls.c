@@ -66,6 +66,12 @@ static void calls_of_clientattr(struct calls *c)
     GOOD(rlock_clientattr_getretain(&attr, &ms));
     GOOD(rlock_clientattr_setguard(&attr, RLOCK_GUARD_ON));
     GOOD(rlock_clientattr_getguard(&attr, &n));
+    GOOD(rlock_clientattr_setreplicas(&attr, 0));
+    GOOD(rlock_clientattr_getreplicas(&attr, &n));
+    GOOD(rlock_clientattr_setwaitaof(&attr, 0));
+    GOOD(rlock_clientattr_getwaitaof(&attr, &n));
+    GOOD(rlock_clientattr_setmaxskew(&attr, 0));
+    GOOD(rlock_clientattr_getmaxskew(&attr, &ms));
     GOOD(rlock_clientattr_setcredentials(&attr, NULL, NULL));
     GOOD(rlock_clientattr_seteventcallback(&attr, NULL, NULL));
     GOOD(rlock_clientattr_setsentinelcredentials(&attr, NULL, NULL));

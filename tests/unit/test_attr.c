@@ -525,6 +525,8 @@ static const struct {
     { "handoffms", rlock_clientattr_sethandoffms, rlock_clientattr_gethandoffms, 10, 0,
       86400000 },
     { "retain", rlock_clientattr_setretain, rlock_clientattr_getretain, 0, 0, 86400000 },
+    { "maxskew", rlock_clientattr_setmaxskew, rlock_clientattr_getmaxskew, -1, -1,
+      10000 },
 };
 enum { LONGS = sizeof(longs) / sizeof(longs[0]) };
 
@@ -553,6 +555,8 @@ START_TEST(clientattr_refuses_values_out_of_range)
                       LONG_MAX,          LONG_MIN };
     rlock_clientattr_t before = cattr;
     for (int i = 0; i < 6; i++) {
+        if (values[i] >= longs[_i].min && values[i] <= longs[_i].max)
+            continue;
         ck_assert_msg(longs[_i].set(&cattr, values[i]) == EINVAL, "%s %ld",
                       longs[_i].name, values[i]);
         ck_assert_int_eq(memcmp(&cattr, &before, sizeof(cattr)), 0);
@@ -613,6 +617,30 @@ START_TEST(guard_is_off_on_or_always)
     ck_assert_int_eq(rlock_clientattr_getguard(&cattr, &value), 0);
     ck_assert_int_eq(value, RLOCK_GUARD_ALWAYS);
     ck_assert_int_eq(rlock_clientattr_getguard(&cattr, NULL), EINVAL);
+}
+END_TEST
+
+START_TEST(replicas_are_0_to_1000_and_waitaof_is_0_or_1)
+{
+    int value = -7, good[] = { 0, 1, 1000 }, bad[] = { -1, 1001, INT_MAX, INT_MIN };
+    ck_assert_int_eq(rlock_clientattr_getreplicas(&cattr, &value), 0);
+    ck_assert_int_eq(value, 0);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(rlock_clientattr_setreplicas(&cattr, good[i]), 0);
+        ck_assert_int_eq(rlock_clientattr_getreplicas(&cattr, &value), 0);
+        ck_assert_int_eq(value, good[i]);
+    }
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(rlock_clientattr_setreplicas(&cattr, bad[i]), EINVAL);
+    ck_assert_int_eq(rlock_clientattr_getwaitaof(&cattr, &value), 0);
+    ck_assert_int_eq(value, 0);
+    ck_assert_int_eq(rlock_clientattr_setwaitaof(&cattr, 1), 0);
+    ck_assert_int_eq(rlock_clientattr_setwaitaof(&cattr, 2), EINVAL);
+    ck_assert_int_eq(rlock_clientattr_setwaitaof(&cattr, -1), EINVAL);
+    ck_assert_int_eq(rlock_clientattr_getwaitaof(&cattr, &value), 0);
+    ck_assert_int_eq(value, 1);
+    ck_assert_int_eq(rlock_clientattr_getreplicas(&cattr, NULL), EINVAL);
+    ck_assert_int_eq(rlock_clientattr_getwaitaof(&cattr, NULL), EINVAL);
 }
 END_TEST
 
@@ -752,6 +780,10 @@ START_TEST(clientattr_that_is_none_is_EINVAL)
         ck_assert_int_eq(rlock_clientattr_getmaxconnections(a, &value), EINVAL);
         ck_assert_int_eq(rlock_clientattr_setmutextype(a, 1), EINVAL);
         ck_assert_int_eq(rlock_clientattr_getmutextype(a, &value), EINVAL);
+        ck_assert_int_eq(rlock_clientattr_setreplicas(a, 1), EINVAL);
+        ck_assert_int_eq(rlock_clientattr_getreplicas(a, &value), EINVAL);
+        ck_assert_int_eq(rlock_clientattr_setwaitaof(a, 1), EINVAL);
+        ck_assert_int_eq(rlock_clientattr_getwaitaof(a, &value), EINVAL);
         ck_assert_int_eq(rlock_clientattr_setcredentials(a, "a", "b"), EINVAL);
         ck_assert_int_eq(rlock_clientattr_setsentinelcredentials(a, "a", "b"), EINVAL);
         ck_assert_int_eq(rlock_clientattr_seteventcallback(a, on_event, NULL), EINVAL);
@@ -848,6 +880,7 @@ int main(void)
     tcase_add_test(tc, maxconnections_is_1_to_10000);
     tcase_add_test(tc, handoffcount_is_0_to_a_billion);
     tcase_add_test(tc, guard_is_off_on_or_always);
+    tcase_add_test(tc, replicas_are_0_to_1000_and_waitaof_is_0_or_1);
     tcase_add_test(tc, mutextype_is_a_type);
     tcase_add_test(tc, credentials_are_bounded_and_wiped);
     tcase_add_test(tc, callback_may_be_set_and_taken_back);

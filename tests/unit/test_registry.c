@@ -211,6 +211,36 @@ START_TEST(older_answer_does_not_lower_D)
 }
 END_TEST
 
+/* rule: P17 */
+START_TEST(skew_is_taken_off_D_and_off_the_times_before_it)
+{
+    reg.skew_ns = 600 * MS;
+    struct rlk_hold *hold = enter();
+    ck_assert_int_eq(hold->end, rlk_hold_lease_end(now, LEASE) - 600 * MS);
+    ck_assert_int_eq(hold->renew_at, now + (LEASE - 600) * MS / 3);
+    ck_assert_int_eq(hold->risk, hold->end - (LEASE - 600) * MS / 3);
+    leave(hold);
+    reg.skew_ns = 0;
+}
+END_TEST
+
+/* rule: P17 */
+START_TEST(skew_that_nobody_has_set_is_a_twelfth_of_a_short_lease)
+{
+    reg.skew_ns = LEASE / 10 * MS;
+    reg.skew_is_initial = true;
+    struct rlk_hold *hold = enter();
+    ck_assert_int_eq(hold->end, rlk_hold_lease_end(now, LEASE) - LEASE * MS / 12);
+    leave(hold);
+    reg.skew_ns = LEASE / 20 * MS;
+    hold = enter();
+    ck_assert_int_eq(hold->end, rlk_hold_lease_end(now, LEASE) - LEASE / 20 * MS);
+    leave(hold);
+    reg.skew_ns = 0;
+    reg.skew_is_initial = false;
+}
+END_TEST
+
 START_TEST(fixed_lease_is_at_risk_in_its_last_tenth_and_not_renewed)
 {
     struct rlk_hold *hold = ask(&thread);
@@ -997,6 +1027,8 @@ int main(void)
          held_counts_from_when_the_request_left, held_reply_counts_the_remaining_time,
          no_answer_is_believed_for_longer_than_the_lease,
          granted_hold_is_renewed_at_D_less_two_thirds_of_A, older_answer_does_not_lower_D,
+         skew_is_taken_off_D_and_off_the_times_before_it,
+         skew_that_nobody_has_set_is_a_twelfth_of_a_short_lease,
          fixed_lease_is_at_risk_in_its_last_tenth_and_not_renewed);
     CASE("T1", grant_of_the_confirmed_ticket_is_believed,
          grant_without_a_confirmed_reply_is_not_believed,

@@ -145,6 +145,12 @@ static const char *const bads[] = {
     "redis://h?guard=2",
     "redis://h?guard=on",
     "redis://h?guard=",
+    "redis://h?replicas=",
+    "redis://h?replicas=-1",
+    "redis://h?replicas=1001",
+    "redis://h?replicas=all",
+    "redis://h?waitaof=2",
+    "redis://h?maxskew=10001",
     /* passwords that are not percent-encoded, and so are parsed as another part */
     "redis://:p/canary@h",
     "redis://:p?canary@h",
@@ -192,7 +198,8 @@ START_TEST(parameters_are_set)
     ck_assert_int_eq(rlk_url_parse(&config,
                                    "redis://h?lease=50&presence=30000&commandtimeout=10"
                                    "&connecttimeout=3600000&mutextype=errorcheck"
-                                   "&handoffms=0&handoffcount=1000000000&retain=5"),
+                                   "&handoffms=0&handoffcount=1000000000&retain=5"
+                                   "&replicas=2&waitaof=1&maxskew=10"),
                      0);
     ck_assert_int_eq(config.lease_ms, 50);
     ck_assert_int_eq(config.presence_ms, 30000);
@@ -202,6 +209,9 @@ START_TEST(parameters_are_set)
     ck_assert_int_eq(config.handoff_ms, 0);
     ck_assert_int_eq(config.handoff_count, 1000000000);
     ck_assert_int_eq(config.retain_ms, 5);
+    ck_assert_int_eq(config.wait.replicas, 2);
+    ck_assert_int_eq(config.wait.aof, 1);
+    ck_assert_int_eq(config.max_skew_ms, 10);
     ck_assert_int_eq(rlk_url_parse(&config, "redis://h?guard=1"), 0);
     ck_assert_int_eq(config.guard, RLOCK_GUARD_ON);
     ck_assert_int_eq(rlk_url_parse(&config, "redis://h?guard=00"), 0);
