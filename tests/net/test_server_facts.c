@@ -19,7 +19,7 @@ enum { SOON_MS = 15000, WAIT_MS = 300, SCRIPTS_KEPT = 500 };
 /* ---- which one */
 
 static struct {
-    int major, minor;
+    int major, minor, patch;
     bool is_valkey;
 } version;
 
@@ -33,8 +33,9 @@ static void look_at_version(void)
     if (!at)
         at = strstr(info, "redis_version:");
     ck_assert_ptr_nonnull(at);
-    ck_assert_int_eq(sscanf(strchr(at, ':') + 1, "%d.%d", &version.major, &version.minor),
-                     2);
+    ck_assert_int_eq(sscanf(strchr(at, ':') + 1, "%d.%d.%d", &version.major,
+                            &version.minor, &version.patch),
+                     3);
 }
 
 /* Whether the version is one of the new ones. */
@@ -134,6 +135,14 @@ END_TEST
 START_TEST(a_message_before_a_write_that_replicas_refuse_has_gone_out)
 {
     KNOWN("a_message_before_a_write_that_replicas_refuse_has_gone_out");
+    if (!version.is_valkey && version.major == 6 &&
+        (version.minor < 2 || version.patch < 6)) {
+        /* these apply it to no script */
+        test_redis_config(redis, "min-replicas-to-write", "1");
+        ck_assert_int_eq(eval(redis, publish_and_write)->type, REDIS_REPLY_INTEGER);
+        test_redis_config(redis, "min-replicas-to-write", "0");
+        return;
+    }
     publish_goes_out("min-replicas-to-write", "1", "NOREPLICAS");
 }
 END_TEST

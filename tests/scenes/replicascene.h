@@ -108,6 +108,18 @@ static inline TCase *replicas_tcase(Suite *suite, const char *name)
     return tc;
 }
 
+/* Whether the server applies min-replicas-to-write to scripts: Redis 6.0.0 to 6.2.5 do
+ * not. */
+static inline bool bounds_scripts(void)
+{
+    const char *at = strstr(test_redis_str(redis, "INFO", "server"), "redis_version:");
+    int major = 0, minor = 0, patch = 0;
+
+    ck_assert_ptr_nonnull(at);
+    ck_assert_int_eq(sscanf(at, "redis_version:%d.%d.%d", &major, &minor, &patch), 3);
+    return major * 10000 + minor * 100 + patch > 60205;
+}
+
 /* How many times clients have waited for replicas. */
 static inline long long waits(void)
 {
