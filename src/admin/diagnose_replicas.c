@@ -141,7 +141,7 @@ static int tell_replica(struct rlk_diagnosis *d, const char *line, int64_t own)
 
 static int tell_skew(struct rlk_diagnosis *d)
 {
-    char name[16], line[RLK_FACT_SIZE];
+    char name[24], line[RLK_FACT_SIZE];
     int64_t own = 0;
     int rc = 0;
 

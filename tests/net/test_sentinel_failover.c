@@ -45,7 +45,10 @@ static bool pairs(void *arg)
 static bool locks_again(const char *name)
 {
     struct locker l = { .m = mutex_of(other, name) };
-    return test_wait_until(pairs, &l, SOON_MS);
+
+    if (!test_wait_until(pairs, &l, SOON_MS))
+        ck_abort_msg("%s: %d \"%s\"", name, l.rc, rlock_errmsg());
+    return true;
 }
 
 /* Whether a client of the library is connected to the server. */
@@ -137,6 +140,7 @@ START_TEST(lock_that_all_replicas_confirmed_survives_its_master)
     rlock_mutex_t m = mutex_of(other, "m");
     await_replicas(redis, 2);
     OK(rlock_mutex_lock(&m));
+    topology_expect_failure();
     test_server_kill(&topology.data[old]);
     ck_assert(topology_switched(0, old, SOON_MS));
     ck_assert(test_wait_until(is_busy, &l, SOON_MS));

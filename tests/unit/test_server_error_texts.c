@@ -47,31 +47,31 @@ static const struct sample {
       "the ACL refuses a key of EXISTS(N, queue, rqueue, cancelled, dirty) in" },
     { "ERR Error running script (call to f_%s): @user_script:%d: @user_script: %d: The "
       "user executing the script can't publish to the channel mentioned in the command",
-      "left = call('PTTL', N", "the ACL refuses a channel of PTTL(N) in acquire" },
+      "= call('PTTL', N", "the ACL refuses a channel of PTTL(N) in acquire" },
     /* 7.0 */
     { "ERR The user executing the script can't run this command or subcommand script: "
       "%s, on @user_script:%d.",
       "call('TIME'", "the ACL refuses TIME in acquire: ERR" },
     { "ERR The user executing the script can't access at least one of the keys mentioned "
       "in the command arguments script: %s, on @user_script:%d.",
-      "left = call('PTTL', N", "the ACL refuses a key of PTTL(N) in acquire" },
+      "= call('PTTL', N", "the ACL refuses a key of PTTL(N) in acquire" },
     /* 7.2 and later, Valkey */
     { "ERR ACL failure in script: User worker has no permissions to run the 'pexpire' "
       "command script: %s, on @user_script:%d.",
       "call('PEXPIRE', N", "the ACL refuses PEXPIRE in acquire: ERR" },
     { "ERR ACL failure in script: No permissions to access a key script: %s, on "
       "@user_script:%d.",
-      "left = call('PTTL', N", "the ACL refuses a key of PTTL(N) in acquire" },
+      "= call('PTTL', N", "the ACL refuses a key of PTTL(N) in acquire" },
     { "ERR ACL failure in script: User worker has no permissions to access the 'x' "
       "key script: %s, on @user_script:%d.",
-      "left = call('PTTL', N", "the ACL refuses a key of PTTL(N) in acquire" },
+      "= call('PTTL', N", "the ACL refuses a key of PTTL(N) in acquire" },
     /* Valkey 9.1: without the hash, which this sample does not need */
     { "ERR ACL failure in script: User worker has no permissions to run the 'pexpire' "
       "command%.0s script: on @user_script:%d.",
       "call('PEXPIRE', N", "the ACL refuses PEXPIRE in acquire: ERR" },
     { "ERR ACL failure in script: No permissions to access a key%.0s script: on "
       "@user_script:%d.",
-      "left = call('PTTL', N", "the ACL refuses a key of PTTL(N) in acquire" },
+      "= call('PTTL', N", "the ACL refuses a key of PTTL(N) in acquire" },
 };
 
 START_TEST(a_refusal_inside_a_script_names_the_command_and_the_lock)
