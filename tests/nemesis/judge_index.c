@@ -83,16 +83,23 @@ static void sort_ops(struct nem_judge *j)
 
 /* ---- lives */
 
+/* When it was done, at the latest. */
+static int64_t done_at(const struct nem_fault *fault)
+{
+    enum { NS_PER_US = 1000 };
+    return fault->begin + (int64_t)fault->took_us * NS_PER_US;
+}
+
+/* A kill waits for its moment: it may have begun before the first record of the life. */
 static bool ends_life(const struct nem_fault *fault, const struct nem_life *life)
 {
     return (nem_kills(fault->kind) || fault->kind == NEM_TERM) &&
            (fault->target == life->process || fault->target == NEM_ALL) &&
-           fault->begin >= life->begun && fault->begin < life->over;
+           done_at(fault) >= life->begun && fault->begin < life->over;
 }
 
 static void end_lives(struct nem_judge *j)
 {
-    enum { NS_PER_US = 1000 };
     for (size_t i = 0; i < j->life_count; i++) {
         struct nem_life *life = &j->lives[i];
         if (i + 1 < j->life_count && life[1].process == life->process)
@@ -102,9 +109,7 @@ static void end_lives(struct nem_judge *j)
             if (!ends_life(fault, life) || fault->begin >= life->dying)
                 continue;
             life->dying = fault->begin;
-            life->killed = nem_kills(fault->kind)
-                               ? fault->begin + (int64_t)fault->took_us * NS_PER_US
-                               : INT64_MAX;
+            life->killed = nem_kills(fault->kind) ? done_at(fault) : INT64_MAX;
         }
         if (life->over < life->dying)
             life->dying = life->last; /* it died by itself */

@@ -336,6 +336,20 @@ START_TEST(recovery_of_the_next_life_of_a_killed_process_is_a_violation)
 }
 END_TEST
 
+START_TEST(kill_that_began_before_the_first_record_of_a_life_ends_it)
+{
+    scene();
+    buried_at(KILLED + 20, MUTEX, A, B);
+    restarts(1, KILLED + 500);
+    has_guard(1);
+    fault(NEM_KILL_INSIDE, 1, NEM_ALL, KILLED + 499, KILLED + 700);
+    last_fault()->took_us = 200000;
+    transaction(KILLED + 800);
+    buries(MUTEX, "p1b");
+    KEEPS(NEM_RULE_DEAD);
+}
+END_TEST
+
 START_TEST(ended_process_may_be_recovered)
 {
     fault(NEM_TERM, 1, NEM_ALL, 1000, 1500);
@@ -602,6 +616,7 @@ static void add_dead(Suite *suite)
     tcase_add_test(t, recovery_of_a_process_before_its_kill_is_a_violation);
     tcase_add_test(t, recovery_of_a_live_process_without_holds_is_a_violation);
     tcase_add_test(t, recovery_of_the_next_life_of_a_killed_process_is_a_violation);
+    tcase_add_test(t, kill_that_began_before_the_first_record_of_a_life_ends_it);
     tcase_add_test(t, ended_process_may_be_recovered);
     tcase_add_test(t, marker_of_a_request_is_no_recovery);
     tcase_add_test(t, process_of_an_earlier_round_is_unknown);
