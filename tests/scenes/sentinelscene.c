@@ -312,6 +312,7 @@ void topology_open(void)
     ck_assert(test_wait_until(all_agree, NULL, SOON_MS));
     redis = test_redis_connect(topology.data[topology_master(0)].path);
     test_redis_do(redis, "FLUSHALL");
+    await_replicas(redis, DATA_SERVERS - 1); /* the master may be killed at once */
 }
 
 const char *topology_url(const char *parameters)
