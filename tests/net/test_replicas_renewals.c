@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: claims=P12 */
-/* Renewals with replicas=N: a hold that too few replicas confirm is lost at D. (Taking
- * locks: test_replicas.c. One WAIT behind many renewals: test_replicas_batches.c.) */
+/* Renewals with replicas=N: a hold that too few replicas confirm is lost at D. (Risks:
+ * test_replicas_risk.c. Taking locks: test_replicas.c. One WAIT behind many renewals:
+ * test_replicas_batches.c.) */
 #include "replicascene.h"
 
-#include <string.h>
-
-enum { LEASE_MS = 900, LONGER_MS = 2400 };
+enum { LEASE_MS = 900 };
 
 /* Opens `other` with this lease and these parameters. */
 static void open_lease(long ms, const char *parameters)
@@ -35,26 +34,6 @@ START_TEST(renewals_that_replicas_confirm_keep_the_hold)
 END_TEST
 
 /* rule: P12 */
-START_TEST(holder_at_an_isolated_master_is_at_risk_and_then_loses_its_lock)
-{
-    /* long enough for the server to say how few they are before the hold is at risk */
-    open_lease(LONGER_MS, "&replicas=2");
-    rlock_mutex_t m = mutex_of(other, "n");
-
-    OK(rlock_mutex_lock(&m));
-    for (int i = 0; i < REPLICAS; i++)
-        cut_off(i);
-    const struct told *told = event_of(RLOCK_EVENT_AT_RISK, REPLICAS_SOON_MS);
-    ck_assert_ptr_nonnull(told);
-    ck_assert_msg(strstr(told->reason, "too few replicas"), "%s", told->reason);
-    told = event_of(RLOCK_EVENT_LOST, REPLICAS_SOON_MS);
-    ck_assert_ptr_nonnull(told);
-    ck_assert_msg(strstr(told->reason, "too few replicas"), "%s", told->reason);
-    EXPECT(rlock_mutex_unlock(&m), ESTALE);
-}
-END_TEST
-
-/* rule: P12 */
 START_TEST(hold_is_lost_before_a_promoted_replica_can_grant_the_lock)
 {
     open_lease(LEASE_MS, "&replicas=2");
@@ -71,39 +50,6 @@ START_TEST(hold_is_lost_before_a_promoted_replica_can_grant_the_lock)
     OK(rlock_mutex_unlock(&theirs));
     close_client(c);
     EXPECT(rlock_mutex_unlock(&m), ESTALE);
-}
-END_TEST
-
-/* rule: P12 */
-START_TEST(reader_at_an_isolated_master_loses_its_lock)
-{
-    open_lease(LEASE_MS, "&replicas=1");
-    rlock_rwlock_t l = rwlock_of(other, "n");
-
-    OK(rlock_rwlock_rdlock(&l));
-    ck_assert(wait_renewals(other, 2));
-    for (int i = 0; i < REPLICAS; i++)
-        cut_off(i);
-    ck_assert_ptr_nonnull(event_of(RLOCK_EVENT_LOST, REPLICAS_SOON_MS));
-    EXPECT(rlock_rwlock_unlock(&l), ESTALE);
-}
-END_TEST
-
-/* rule: P12 */
-START_TEST(hold_is_safe_again_when_the_replicas_come_back_in_time)
-{
-    char parameters[64];
-
-    snprintf(parameters, sizeof(parameters), "?replicas=2&lease=%ld", test_ms(3600));
-    other = open_with(parameters);
-    rlock_mutex_t m = mutex_of(other, "n");
-    OK(rlock_mutex_lock(&m));
-    test_server_pause(&replicas[1]);
-    ck_assert_ptr_nonnull(event_of(RLOCK_EVENT_AT_RISK, REPLICAS_SOON_MS));
-    test_server_resume(&replicas[1]);
-    ck_assert_ptr_nonnull(event_of(RLOCK_EVENT_SAFE_AGAIN, REPLICAS_SOON_MS));
-    ck_assert_int_eq(state_of(&m), RLOCK_SAFE);
-    OK(rlock_mutex_unlock(&m));
 }
 END_TEST
 
@@ -130,36 +76,12 @@ START_TEST(extension_that_too_few_replicas_confirm_is_ENOTCONN)
 }
 END_TEST
 
-/* rule: P15 */
-START_TEST(NOREPLICAS_counts_a_hold_down_to_its_loss)
-{
-    if (!bounds_scripts()) {
-        puts(
-            "skipped: NOREPLICAS_counts_a_hold_down_to_its_loss: no scripts get it here");
-        return;
-    }
-    open_lease(LEASE_MS, "&replicas=1");
-    rlock_mutex_t m = mutex_of(other, "n");
-
-    OK(rlock_mutex_lock(&m));
-    test_redis_config(redis, "min-replicas-to-write", "3");
-    ck_assert_ptr_nonnull(event_of(RLOCK_EVENT_AT_RISK, REPLICAS_SOON_MS));
-    ck_assert_ptr_nonnull(event_of(RLOCK_EVENT_LOST, REPLICAS_SOON_MS));
-    test_redis_config(redis, "min-replicas-to-write", "0");
-    EXPECT(rlock_mutex_unlock(&m), ESTALE);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("renewals that replicas confirm");
     TCase *ends = replicas_tcase(suite, "ends");
     TEST_ADD(ends, renewals_that_replicas_confirm_keep_the_hold,
-             holder_at_an_isolated_master_is_at_risk_and_then_loses_its_lock,
              hold_is_lost_before_a_promoted_replica_can_grant_the_lock,
-             reader_at_an_isolated_master_loses_its_lock,
-             hold_is_safe_again_when_the_replicas_come_back_in_time,
-             extension_that_too_few_replicas_confirm_is_ENOTCONN,
-             NOREPLICAS_counts_a_hold_down_to_its_loss);
+             extension_that_too_few_replicas_confirm_is_ENOTCONN, );
     return test_run_suite(suite);
 }
