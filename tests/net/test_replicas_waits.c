@@ -64,9 +64,9 @@ START_TEST(short_lease_that_has_ended_makes_no_WAIT_shorter)
 {
     char parameters[64];
 
-    /* a WAIT lasts for a twelfth of the lease, 500 ms */
+    /* a WAIT lasts for 500 ms: a twelfth of the lease, and a sixth of presence */
     snprintf(parameters, sizeof(parameters), "?replicas=2&presence=%ld&lease=%ld",
-             test_ms(6000), test_ms(6000));
+             test_ms(3000), test_ms(6000));
     other = open_with(parameters);
     rlock_mutex_t m = mutex_of(other, "n"), quick;
     rlock_mutexattr_t attr;
