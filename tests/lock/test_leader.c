@@ -328,6 +328,8 @@ static void subscriber_reads(void)
     OK(rlock_force_unlock(other, "forced"));
     ck_assert(test_wait_until(has_more_messages, &messages, SOON_MS));
     ck_assert_int_ne(rlock_mutex_unlock(&forced), 0);
+    /* the message was counted before the subscriber had lent the connection again */
+    ck_assert(test_wait_until(is_lent, client, SOON_MS));
 }
 
 enum { BY_GRANT, BY_DEADLINE, BY_INTERRUPT, ENDS };
