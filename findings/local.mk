@@ -13,4 +13,6 @@ EXTRA_DIST += \
 	findings/glibc-ppoll-time64-fortify.sh \
 	findings/sentinel-master-is-the-old-one.sh \
 	findings/redis-wait-is-late.sh \
-	findings/valkey-wait-is-of-the-connection.sh
+	findings/valkey-wait-is-of-the-connection.sh \
+	findings/valkey-buffer-limit-is-late.sh \
+	findings/portalocker-lock-comes-back.sh
