@@ -290,13 +290,12 @@ static void note_server(const rlock_client_t *client, bool by_option)
 /* Options for TLS beside a URL without TLS are an error, because the user expects TLS. */
 static void check_tls(const struct cli_command *command, const struct cli_server *server)
 {
-    static const char *const schemes[] = { "rediss:",           "valkeys:",
-                                           "rediss-sentinel:",  "rediss+sentinel:",
-                                           "valkeys-sentinel:", "valkeys+sentinel:" };
+    static const char *const begins[] = { "rediss", "valkeys" };
     bool is_tls = false;
 
-    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
-        is_tls |= strncasecmp(named.url, schemes[i], strlen(schemes[i])) == 0;
+    for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+        is_tls |= strncasecmp(named.url, begins[i], strlen(begins[i])) == 0 &&
+                  strchr("+-:", named.url[strlen(begins[i])]);
 
     for (size_t i = 0; i < sizeof(server->tls) / sizeof(server->tls[0]); i++)
         if (server->tls[i] && !is_tls)

@@ -393,13 +393,15 @@ typedef struct rlock_stats {
  * url   redis://[user[:password]@]host[:port][/db][?parameters], rediss:// the same over
  *       TLS (valkey:// and valkeys:// mean the same),
  *       redis-sentinel://[user[:password]@]sentinel[:port][,sentinel...]/master[/db]
- *       (rediss-sentinel:// over TLS; doc/SENTINEL.md), or
+ *       (rediss-sentinel:// over TLS; doc/SENTINEL.md),
+ *       redis-cluster://[user[:password]@]node[:port][,node...]
+ *       (rediss-cluster:// over TLS; doc/CLUSTER.md), or
  *       unix:///path/to/socket[?parameters]; parameters: db, lease, presence,
  *       commandtimeout, connecttimeout (ms), mutextype=recursive|errorcheck|normal,
  *       handoffms, handoffcount, retain (ms), guard=0|1, replicas, waitaof=0|1,
  *       maxskew (ms); with TLS: cafile, cadir, certfile, keyfile, tlsname,
  *       verify=full|ca (rlock_clientattr_setcafile); with Sentinel: sentineluser,
- *       sentinelpassword.
+ *       sentinelpassword; of a cluster: addressmap.
  *       NULL or empty: $RLOCK_URL; if that is unset or empty, the URL in the system's
  *       file /etc/rlock.conf (below configure's sysconfdir; RLOCK_CONF names another
  *       file, see rlock.conf(5)); without such a file, redis://127.0.0.1:6379. The URL
@@ -529,8 +531,9 @@ int rlock_clientattr_setwaitaof(rlock_clientattr_t *attr, int waitaof);
 int rlock_clientattr_getwaitaof(const rlock_clientattr_t *attr, int *ret_waitaof);
 /* how far the clocks of the server and of its replicas may be apart, ms, 0 to 10,000. A
  * hold counts as lost so much earlier. Less than a sixth of lease and presence; a lock
- * whose own lease is not longer than six times this is EINVAL. Initially -1: 0, and with
- * Sentinel 50, or a twelfth of a lock's lease or of presence if that is less */
+ * whose own lease is not longer than six times this is EINVAL. Initially -1: 0; with
+ * Sentinel and in a cluster 50, or a twelfth of a lock's lease or of presence if that is
+ * less */
 int rlock_clientattr_setmaxskew(rlock_clientattr_t *attr, long maxskew_ms);
 int rlock_clientattr_getmaxskew(const rlock_clientattr_t *attr, long *ret_maxskew_ms);
 /* Copies user (NULL or "": the server's default user) and password (NULL: none).
@@ -543,6 +546,12 @@ int rlock_clientattr_setcredentials(rlock_clientattr_t *attr, const char *user,
  * and sentinelpassword override them. Since: 0.1 */
 int rlock_clientattr_setsentinelcredentials(rlock_clientattr_t *attr, const char *user,
                                             const char *password);
+/* Where the nodes of a redis-cluster:// URL are, if it is not where they say (NAT):
+ * "announced[:port]>real[:port][,...]"; without ports, each port of the host; IPv6 in
+ * brackets. Copied; NULL or "": as they say. Together with the texts below it has at most
+ * 1,500 bytes, else ENAMETOOLONG. rlock_client_open checks its form. No effect with other
+ * URLs. The URL's addressmap overrides it. Since: 0.1 */
+int rlock_clientattr_setaddressmap(rlock_clientattr_t *attr, const char *map);
 /* NULL: none */
 int rlock_clientattr_seteventcallback(rlock_clientattr_t *attr, rlock_event_fn fn,
                                       void *arg);

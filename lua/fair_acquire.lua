@@ -58,6 +58,7 @@ local left, confirm = call('PTTL', N), ARGV[10]
 local held = left == -2 and 0 or 1
 --include answer
 --include token
+--include mailbox
 --include robust
 --include messages
 --include asking

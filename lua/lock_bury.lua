@@ -33,6 +33,7 @@ local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
+--include mailbox
 --include robust
 --include messages
 --include settle
@@ -100,5 +101,7 @@ if marked then
   end
 end
 local more, rmore = settle(last, false)
-if last and call('EXISTS', N) == 0 then redis.pcall('PUBLISH', channel, '0') end
+if last and call('EXISTS', N) == 0 then
+--include announce
+end
 return told(what, nil, 0, more, rmore)

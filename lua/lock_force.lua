@@ -28,6 +28,7 @@ local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
+--include mailbox
 --include robust
 --include messages
 --include settle
@@ -49,8 +50,10 @@ call('DEL', readers, keepers)
 call('DEL', dirty)
 for _, id in ipairs(victims) do
   local uuid = string.match(id, '^([^:]+):%d+:%d+:%a%d+%l*$')
-  if uuid and #id < 128 then redis.pcall('PUBLISH', 'rlock:client:' .. uuid, '1 lost ' .. id .. ' ' .. N) end
+  if uuid and #id < 128 then post(uuid, '1 lost ' .. id .. ' ' .. N) end
 end
 local more, rmore = settle(reads and 'read' or 'write', false)
-if call('EXISTS', N) == 0 then redis.pcall('PUBLISH', channel, '0') end
+if call('EXISTS', N) == 0 then
+--include announce
+end
 return told('released', nil, 0, more, rmore)

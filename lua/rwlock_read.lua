@@ -61,6 +61,7 @@ local after, rafter, share = ARGV[10], ARGV[11], ARGV[12]
 local held = call('HLEN', N)
 --include answer
 --include token
+--include mailbox
 --include robust
 --include messages
 --include asking

@@ -21,7 +21,7 @@
 -- get messages; message 0 on the channel when no waiter took it
 -- rule: W19
 local N, queue, rqueue, readers, id = KEYS[1], KEYS[2], KEYS[3], KEYS[5], ARGV[2]
-local life, channel = ARGV[3], ARGV[4]
+local layout, life, channel = ARGV[1], ARGV[3], ARGV[4]
 local call = redis.call
 -- an id that only reads has no field of N
 local writes = not string.find(id, ':r', 1, true) and call('HEXISTS', N, id) == 1
@@ -51,15 +51,16 @@ if life == '0' and (writes or reads) and call('EXISTS', queue, rqueue) == 0 then
       return call('DEL', N)
     end
     if top then call('DEL', readers) end
-    redis.pcall('PUBLISH', channel, '0')
+--include announce
     return { now, -2, 0, 0, 'released', -1, 0, '', 0 }
   end
 end
 local present, cancelled, dirty, token, keepers = KEYS[4], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local layout, prefer = ARGV[1], ARGV[5]
+local prefer = ARGV[5]
 life = tonumber(life)
 --include answer
 --include token
+--include mailbox
 --include robust
 --include messages
 --include settle
@@ -93,5 +94,7 @@ else
 end
 if life > 0 then mark(id, life) end
 local more, rmore = settle(last, false)
-if last and call('EXISTS', N) == 0 then redis.pcall('PUBLISH', channel, '0') end
+if last and call('EXISTS', N) == 0 then
+--include announce
+end
 return { now, call('PTTL', N), waiting(), more, what, -1, 0, '', rmore }

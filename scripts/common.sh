@@ -16,7 +16,8 @@ die() {
 BUILD_NEEDS='hdr:stdio.h=libc6-dev cmd:gcc=gcc cmd:make=make cmd:autoconf=autoconf
   cmd:automake=automake cmd:libtoolize=libtool cmd:pkg-config=pkg-config
   pc:hiredis=libhiredis-dev pc:openssl=libssl-dev pc:ncursesw=libncurses-dev cmd:redis-server=redis-server'
-CHECK_NEEDS="$BUILD_NEEDS cmd:openssl=openssl cmd:stunnel4=stunnel4 cmd:g++=g++ cmd:clang=clang cmd:clang-format=clang-format
+CHECK_NEEDS="$BUILD_NEEDS cmd:openssl=openssl cmd:stunnel4=stunnel4 pkg:haproxy=haproxy
+  cmd:g++=g++ cmd:clang=clang cmd:clang-format=clang-format
   pc:check=check cmd:valgrind=valgrind
   fuzz:clang=libclang-rt-dev pkg:libc6-dbg=libc6-dbg cmd:xz=xz-utils
   cmd:mandoc=mandoc cmd:yamllint=yamllint cmd:python3=python3 cmd:zsh=zsh cmd:fish=fish
@@ -171,6 +172,16 @@ count_tests() {
         print checks + 0, bad + 0, result == "SKIP"
       }' "${trs%.trs}.log"
   done | awk '{ c += $1; f += $2; s += $3 } END { print c + 0, f + 0, s + 0 }'
+}
+
+# -- priorities ---------------------------------------------------------------------
+
+# in_session level command...: becomes the command, in a session of its own, at this nice level.
+# Where Linux shares the processors among sessions (autogroup, sched(7)), a nice level counts among
+# the processes of one session only: so the session gets it, too.
+in_session() {
+  # shellcheck disable=SC2016 # for the shell in the session
+  exec setsid sh -c 'echo "$0" 2>/dev/null >/proc/self/autogroup; exec nice -n "$0" "$@"' "$@"
 }
 
 # -- a private server --------------------------------------------------------------

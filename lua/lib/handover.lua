@@ -10,7 +10,7 @@
 -- at most.
 -- `named`: the ids of this request; they need no message.
 -- Needs: call, N, queue, rqueue, present, readers, dirty, token, t, now, waiting, token_next,
--- lib/robust.lua and lib/messages.lua.
+-- lib/mailbox.lua, lib/robust.lua and lib/messages.lua.
 --include whole
 local modes = { m = 'rlock:mutex', f = 'rlock:fair', w = 'rlock:write' }
 local ms = now / 1000
@@ -41,8 +41,7 @@ end
 -- rule: L2
 local function hears(uuid)
   if deaf[uuid] == nil then
-    local heard = redis.pcall('PUBSUB', 'NUMSUB', 'rlock:client:' .. uuid)
-    deaf[uuid] = heard[2] == 0
+    deaf[uuid] = is_deaf(uuid)
   end
   return not deaf[uuid]
 end
@@ -100,7 +99,7 @@ local function grant(id, ticket, uuid, letter, ttl)
   end, take_back, N)
   if named[id] then return true end
   if own == '' then own = '0' end
-  local heard = redis.pcall('PUBLISH', 'rlock:client:' .. uuid, '1 grant '
+  local heard = post(uuid, '1 grant '
     .. flags + (dead and 8 or 0) .. ' ' .. own .. ' 1 1 ' .. id .. ' ' .. ticket .. ' ' .. N)
   if type(heard) == 'number' and heard > 0 then return true end
   take_back()

@@ -3,7 +3,7 @@
 -- about the first writer (flag k of the id, as in lib/messages.lua): `keepers` has its reader with
 -- the lease end in server ms (rule K15). A reader that gets the message is removed, so that it is
 -- one message; while a writer waits, no reader is let in.
--- Needs: call, N, keepers, clock, text, channel_heard.
+-- Needs: call, N, keepers, clock, text, channel_heard, lib/mailbox.lua.
 -- Whether the reader, whose lease has `left` ms, will get the message.
 -- rule: K15
 local function enlist(id, left)
@@ -36,7 +36,7 @@ local function tell_keepers()
     local uuid = string.match(id, '^([^:]+):%d+:%d+:%a%d+%l*$')
     if uuid and #id < 128 and not done[uuid] then
       done[uuid] = true
-      redis.pcall('PUBLISH', 'rlock:client:' .. uuid, '1 wanted ' .. id .. ' ' .. N)
+      post(uuid, '1 wanted ' .. id .. ' ' .. N)
     end
   end
 end

@@ -10,11 +10,12 @@ if mine == 1 and life == 0 and (how == '' or how == 'clean')
   local own = how == 'clean' and call('GET', dirty)
   call('DEL', N)
   if own and string.sub(own, 1, #id + 1) == id .. '#' then call('DEL', dirty) end
-  redis.pcall('PUBLISH', channel, '0')
+--include announce
   return { now, -2, 0, 0, 'released', -1, 0, '' }
 end
 --include answer
 --include token
+--include mailbox
 --include robust
 --include messages
 --include handover
@@ -39,5 +40,7 @@ end
 local granted, more = nil, 0
 if free then granted, more = handover('0') end
 if granted then return { now, more, waits, 0, what, -1, 0, '' } end
-if free and mine == 1 then redis.pcall('PUBLISH', channel, '0') end
+if free and mine == 1 then
+--include announce
+end
 return { now, call('PTTL', N), waiting(), more, what, -1, 0, '' }

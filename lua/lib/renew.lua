@@ -35,6 +35,9 @@ end
 -- (lib/messages.lua). Redisson's waiters are checked only where the reply matters: for a holder that
 -- shares or retains the lock.
 local heard = flags == 0 and tell == '1' and redis.pcall('PUBSUB', 'NUMSUB', channel)
+if heard and heard[2] == 0 and layout ~= '1' then
+  heard = redis.pcall('PUBSUB', 'SHARDNUMSUB', channel)
+end
 if flags == 0 and (value == '3' or (heard and heard[2] and heard[2] ~= 0)) then flags = 32 end
 if tell == '1' and value == '1' then
   value = flags == 0 and '2' or '3'

@@ -3,7 +3,7 @@
 -- `<id>#1` (#2: a holder that got EOWNERDEAD), or says "not recoverable". Ids with the flag b are
 -- robust. A holder that takes the lock while there is a mark learns so from the field `died` of N,
 -- as long as it holds; its own mark then stands for both. 7 days: by then somebody has looked.
--- Needs: call, N, dirty.
+-- Needs: call, N, dirty, lib/mailbox.lua.
 local function robust(id)
   return string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*b') ~= nil
 end
@@ -63,7 +63,7 @@ local function call_waiters()
       local uuid, letter = string.match(id, '^([^:]+):%d+:%d+:(%a)')
       if uuid and #id < 128 and not called[uuid .. letter] then
         called[uuid .. letter] = true
-        redis.pcall('PUBLISH', 'rlock:client:' .. uuid, '1 lost ' .. id .. ' ' .. N)
+        post(uuid, '1 lost ' .. id .. ' ' .. N)
       end
     end
   end

@@ -43,7 +43,7 @@ local function tell_readers(groups, order, own)
   local undone = 0
   for _, uuid in ipairs(order) do
     local parts = groups[uuid]
-    local heard = redis.pcall('PUBLISH', 'rlock:client:' .. uuid, '1 grant ' .. waiting() .. ' '
+    local heard = post(uuid, '1 grant ' .. waiting() .. ' '
       .. own .. ' 0 ' .. #parts / 2 .. ' ' .. table.concat(parts, ' ') .. ' ' .. N)
     if type(heard) ~= 'number' or heard == 0 then
       deaf[uuid] = true

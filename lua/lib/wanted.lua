@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Sends a holder that requested it the message that another client wants the lock (K3), unless it
 -- was sent already: for the first client of a queue, or a try. The script continues in both cases.
--- Needs: call, N.
+-- Needs: call, N, lib/mailbox.lua.
 -- rule: K3
 local function wanted()
   local fields = redis.pcall('HGETALL', N)
@@ -10,7 +10,7 @@ local function wanted()
     local uuid = fields[i + 1] == '2' and #id < 128 and string.match(id, '^([^:]+):%d+:%d+:%a%d+%l*$')
     if uuid then
       redis.pcall('HSET', N, id, '3')
-      redis.pcall('PUBLISH', 'rlock:client:' .. uuid, '1 wanted ' .. id .. ' ' .. N)
+      post(uuid, '1 wanted ' .. id .. ' ' .. N)
     end
   end
 end

@@ -29,7 +29,8 @@ static int force(struct rlock_client *client, const char *name)
         rc = rlk_error_set(EPROTO, "the key holds data that is not a lock");
     if (rc == 0) {
         /* Names its victim, so that a repetition cannot hit the next holder (T10). */
-        rlk_request_init(&req, RLK_LOCK_FORCE, name, strlen(name));
+        rlk_request_init(&req, RLK_LOCK_FORCE, rlk_client_is_sharded(client), name,
+                         strlen(name));
         rlk_request_add(&req, held ? holder : "", held ? strlen(holder) : 0);
         rlk_request_add(&req, held ? since : "", held ? strlen(since) : 0);
         rlk_request_add_channel(&req, name, strlen(name));

@@ -6,6 +6,7 @@
 #include "client/client.h"
 #include "client/rpc.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,18 +65,32 @@ void rlk_client_list_free(struct rlk_client_list *peers)
     free(peers->text);
 }
 
+/* Adds what another server says. Without memory it is left out. */
+static void add_text(struct rlk_client_list *peers, const char *text)
+{
+    char *all = NULL;
+
+    if (asprintf(&all, "%s%s", peers->text ? peers->text : "", text) < 0)
+        return;
+    free(peers->text);
+    peers->text = all;
+}
+
 struct rlk_client_list rlk_client_list_list(struct rlock_client *client, int64_t until)
 {
     struct rlk_client_list peers = { 0 };
     static const char *const argv[] = { "CLIENT", "LIST" };
-    struct rlk_reply *reply = NULL;
-    struct rlk_answer answer;
-    size_t size;
+    struct rlk_target *at;
 
-    (void)rlk_rpc_command(client, 2, argv, until, &answer, &reply);
-    if (reply && rlk_reply_type(reply) == RLK_REPLY_STRING)
-        peers.text = strdup(rlk_reply_string(reply, &size));
-    rlk_reply_free(reply);
+    for (size_t i = 0; (at = rlk_rpc_server(client, i, until)) != NULL; i++) {
+        struct rlk_reply *reply = NULL;
+        struct rlk_answer answer;
+        size_t size;
+        (void)rlk_rpc_command_at(at, 2, argv, until, &answer, &reply);
+        if (reply && rlk_reply_type(reply) == RLK_REPLY_STRING)
+            add_text(&peers, rlk_reply_string(reply, &size));
+        rlk_reply_free(reply);
+    }
     rlk_error_clear();
     index_peers(&peers);
     return peers;

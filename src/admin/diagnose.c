@@ -56,10 +56,11 @@ int rlk_diagnose_ask(struct rlk_diagnosis *d, const char *const *argv,
     for (; argv[argc]; argc++)
         len[argc] = strlen(argv[argc]);
     for (int tries = 0; rc == ENOTCONN && tries < TRIES_MAX; tries++) {
+        struct rlk_target *target;
         struct rlk_conn *conn;
         if (tries > 0 && rlk_clock_boot() >= until)
             break;
-        rc = rlk_pool_get(d->client->pool, until, &conn);
+        rc = rlk_rpc_borrow(d->client, until, &target, &conn);
         if (rc != 0)
             break;
         int64_t real = rlk_clock_real();
@@ -70,7 +71,7 @@ int rlk_diagnose_ask(struct rlk_diagnosis *d, const char *const *argv,
         } else if (ret_timing) {
             *ret_timing = (struct rlk_timing){ real, rlk_clock_boot() - sent };
         }
-        rlk_rpc_put(d->client, conn);
+        rlk_rpc_put(target, conn);
     }
     return rc;
 }
@@ -304,7 +305,7 @@ static bool comes_true(struct rlk_diagnosis *d,
 static bool is_subscribed(struct rlock_client *client, uint64_t before)
 {
     (void)before;
-    return atomic_load(&client->subscription.subscribed);
+    return atomic_load(&rlk_route_to_any(&client->route)->subscription.subscribed);
 }
 
 static bool has_heard(struct rlock_client *client, uint64_t before)

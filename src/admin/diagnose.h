@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files of rlock_client_diagnose: diagnose.c (the call, and what is
- * measured), diagnose_sentinel.c (the sentinels), diagnose_server.c (what the server
- * reports about itself), diagnose_kind.c (whether it is Redis or Valkey at all) and
- * diagnose_acl.c (what the user may do). No other file includes this. Thread: the
- * caller's. */
+ * measured), diagnose_sentinel.c (the sentinels), diagnose_sentinel_acl.c (the rights
+ * there), diagnose_server.c (what the server reports about itself), diagnose_kind.c
+ * (whether it is Redis or Valkey at all) and diagnose_acl.c (what the user may do). No
+ * other file includes this. Thread: the caller's. */
 #ifndef RLK_DIAGNOSE_H
 #define RLK_DIAGNOSE_H
 
@@ -21,6 +21,8 @@ struct rlk_diagnosis {
     char *info;           /* the reply to INFO; NULL: the server refused it */
     bool config_there;    /* the server did not refuse CONFIG GET */
     bool has_certificate; /* the server requested this client's certificate, and got it */
+    char user[RLK_FACT_SIZE]; /* of the connections, to be shown; "": not asked yet */
+    bool knows_user;          /* it is the user's name as it is */
     /* from HELLO, if INFO has no version; "": unknown */
     char hello_name[RLK_FACT_SIZE], hello_version[RLK_FACT_SIZE];
     struct {
@@ -88,6 +90,9 @@ int rlk_diagnose_acl(struct rlk_diagnosis *d);
 int rlk_diagnose_tls(struct rlk_diagnosis *d);
 /* The sentinels of the URL. */
 int rlk_diagnose_sentinel(struct rlk_diagnosis *d);
+/* The user's rights at those that were asked. */
+int rlk_diagnose_sentinel_acl(struct rlk_diagnosis *d,
+                              const struct rlk_sentinel_ask *ask);
 /* The host of the server: the URL's, or that of the master, which is copied to *master.
  * NULL: a Unix socket. */
 const char *rlk_diagnose_sentinel_host(const struct rlk_diagnosis *d,

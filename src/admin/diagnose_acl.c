@@ -25,6 +25,7 @@ enum need {
     COSTLIER, /* locks work */
     LOOKING,  /* locks work; something else fails */
     REDISSON, /* locks work; the channels of Redisson */
+    ROLES,    /* locks work; clients of Sentinel alone */
     NEED_COUNT
 };
 
@@ -84,11 +85,17 @@ static const struct probe waitaof_probe = { "waitaof",
                                             ALL_LOCKS,
                                             { "WAITAOF", "0", "0", "1" } };
 
+/* rule: P27 */
+/* For clients of Sentinel: whether the server is a master. */
+static const struct probe role_probe = { "role", ROLES, { "ROLE" } };
+
 static const struct {
     int severity;
     const char *means;
 } needs[NEED_COUNT] = {
-    [ALL_LOCKS] = { LOG_ERR, "locks fail with EACCES" },
+    [ALL_LOCKS] = { LOG_ERR,
+                    "locks fail with EACCES, or with EPROTO if the server has no "
+                    "such command" },
     [SOME_LOCKS] = { LOG_WARNING, "read-write locks, robust locks or fencing tokens fail "
                                   "with EACCES" },
     [SLOWER] = { LOG_WARNING,
@@ -98,6 +105,9 @@ static const struct {
                               "rlock_force_unlock fail or show less" },
     [REDISSON] = { LOG_NOTICE, "locks work, but rlock_waitfree and waiters of Redisson's "
                                "find a lock by polling" },
+    [ROLES] = { LOG_NOTICE,
+                "locks work, but a connection learns by INFO whether the server is a "
+                "master, and without INFO only when the server refuses to write" },
 };
 
 struct search {
@@ -201,11 +211,12 @@ static int subscribe_once(struct search *s, bool ret_refused[SUBSCRIBE_WORDS])
     char channel[sizeof(RLK_MAILBOX_PREFIX "probe:") + RLK_UUID_LEN + 12];
     const char *argv[] = { NULL, channel };
     int64_t until = rlk_inspect_until(s->d->client), sent;
+    struct rlk_target *target;
     struct rlk_conn *conn;
 
     snprintf(channel, sizeof(channel), RLK_MAILBOX_PREFIX "probe:%s:%u", s->name,
              atomic_fetch_add(&count, 1));
-    int rc = rlk_pool_get(s->d->client->pool, until, &conn);
+    int rc = rlk_rpc_borrow(s->d->client, until, &target, &conn);
     if (rc != 0)
         return rc;
     for (int i = 0; rc == 0 && i < SUBSCRIBE_WORDS; i++) {
@@ -223,7 +234,7 @@ static int subscribe_once(struct search *s, bool ret_refused[SUBSCRIBE_WORDS])
         rlk_reply_free(reply);
     }
     rlk_conn_kill(conn, RLK_FAIL_NOT_SENT, "the connection was subscribed to a channel");
-    rlk_rpc_put(s->d->client, conn);
+    rlk_rpc_put(target, conn);
     return rc;
 }
 
@@ -267,15 +278,40 @@ static int try_companions(struct search *s)
     return rc;
 }
 
+/* The user of the connections. Without credentials it may be that of the client's
+ * certificate, as only the server knows (tls-auth-clients-user). */
+static int find_user(struct rlk_diagnosis *d)
+{
+    const struct rlk_endpoint *endpoint = &d->client->config.endpoint;
+    const char *const argv[] = { "ACL", "WHOAMI", NULL };
+    struct rlk_reply *reply;
+    const char *name;
+    size_t len;
+
+    if (d->user[0])
+        return 0;
+    d->knows_user = true;
+    snprintf(d->user, sizeof(d->user), "%s", endpoint->user ? endpoint->user : "default");
+    if (endpoint->user || endpoint->password || !endpoint->tls.certfile)
+        return 0;
+    int rc = rlk_diagnose_command(d, argv, RLK_REPLY_STRING, &reply);
+    if (rc != 0)
+        return rc;
+    name = reply ? rlk_reply_string(reply, &len) : "of the client's certificate";
+    rlk_diagnose_copy(d->user, name);
+    d->knows_user = reply && strcmp(d->user, name) == 0;
+    rlk_reply_free(reply);
+    return 0;
+}
+
 static int tell(struct search *s)
 {
-    const char *user = s->d->client->config.target.user;
+    const char *given = s->d->client->config.endpoint.user;
+    const char *user = given ? given : s->d->user;
     char shown[RLK_LOG_NAME_SIZE];
     bool any = false;
     int rc = 0;
 
-    if (!user)
-        user = "default";
     rlk_log_name(shown, sizeof(shown), user, strlen(user));
     for (int i = 0; rc == 0 && i < NEED_COUNT; i++) {
         if (s->missing[i][0] == '\0')
@@ -310,7 +346,7 @@ int rlk_diagnose_acl(struct rlk_diagnosis *d)
 {
     const struct rlk_confirm *wait = &d->client->config.wait;
     struct search s = { .d = d };
-    int rc = 0;
+    int rc = find_user(d);
 
     memcpy(s.name, d->client->uuid, sizeof(s.name));
     long version = rlk_diagnose_version(d);
@@ -319,6 +355,8 @@ int rlk_diagnose_acl(struct rlk_diagnosis *d)
             rc = try_probe(&s, &probes[i]);
     if (rc == 0 && rlk_confirm_is_on(wait))
         rc = try_probe(&s, wait->aof ? &waitaof_probe : &wait_probe);
+    if (rc == 0 && d->client->config.endpoint.sentinels.count > 0)
+        rc = try_probe(&s, &role_probe);
     if (rc == 0)
         rc = try_subscribe(&s);
     if (rc == 0 && s.exists && !s.own_keys)
@@ -369,26 +407,28 @@ static int look_for_all(struct rlk_diagnosis *d, const char *user,
 
 int rlk_diagnose_access(struct rlk_diagnosis *d)
 {
-    const struct rlk_target *target = &d->client->config.target;
-    const char *user = target->user ? target->user : "default";
+    const struct rlk_endpoint *endpoint = &d->client->config.endpoint;
+    const char *user = endpoint->user ? endpoint->user : d->user;
     char shown[RLK_LOG_NAME_SIZE];
-    enum rights rights;
+    enum rights rights = UNKNOWN;
     struct rlk_sentinel_master master;
     const char *host = rlk_diagnose_sentinel_host(d, &master);
     bool near = !host || is_this_host(host);
     bool has_key = d->has_certificate; /* rlk_diagnose_tls has looked before */
 
-    int rc = look_for_all(d, user, &rights);
+    int rc = find_user(d);
+    if (rc == 0 && d->knows_user)
+        rc = look_for_all(d, user, &rights);
     if (rc != 0)
         return rc;
     rlk_log_name(shown, sizeof(shown), user, strlen(user));
-    if (host && !target->password && !has_key)
+    if (host && !endpoint->password && !has_key)
         return rlk_diagnose_tell(
             d, near ? LOG_NOTICE : LOG_WARNING, "access",
             "The server asks for no password: everybody who reaches its port can take, "
             "end and forge every lock. Give locks a user of their own, with a password "
             "(doc/ACL.md).");
-    if (!near && !target->tls_store)
+    if (!near && !endpoint->tls_store)
         return rlk_diagnose_tell(
             d, LOG_WARNING, "access",
             "The password of \"%s\" and all lock traffic go to another host in clear "
@@ -402,9 +442,9 @@ int rlk_diagnose_access(struct rlk_diagnosis *d)
             "it: %s can do it, too, and so can a faulty program. Give locks a user of "
             "their own (doc/ACL.md).",
             shown,
-            target->password ? "everybody who reads the password"
-            : has_key        ? "everybody who reads the key"
-                             : "everybody who opens the socket");
+            endpoint->password ? "everybody who reads the password"
+            : has_key          ? "everybody who reads the key"
+                               : "everybody who opens the socket");
     return rlk_diagnose_tell(
         d, LOG_INFO, "access",
         rights == SOME

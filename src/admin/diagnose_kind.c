@@ -28,7 +28,7 @@ enum {
 static bool answers_ping(struct rlk_diagnosis *d)
 {
     const struct rlk_conn_options options = {
-        .target = &d->client->config.target,
+        .endpoint = &d->client->config.endpoint,
         .keepalive_ms = d->client->config.presence_ms,
         .reply_limit = RLK_FINDING_SIZE,
         .only_ping = true,
@@ -71,7 +71,7 @@ int rlk_diagnose_reach(struct rlk_diagnosis *d)
         "%s answers PING and closes the connection upon CLIENT SETNAME or TIME, as a "
         "proxy does that passes some commands on and not others (twemproxy, which is "
         "nutcracker): locks need the server itself; use its address",
-        d->client->config.target.label);
+        d->client->config.endpoint.label);
 }
 
 /* ---- its name */

@@ -73,9 +73,9 @@ static bool get_part(const char *line, const char *name, char *buf, size_t size)
 static bool read_clock(struct rlk_diagnosis *d, char *host, unsigned port,
                        int64_t *ret_offset)
 {
-    struct rlk_target target = d->client->config.target;
+    struct rlk_endpoint endpoint = d->client->config.endpoint;
     struct rlk_conn_options options = {
-        .target = &target,
+        .endpoint = &endpoint,
         .name = d->client->conn_name,
         .keepalive_ms = d->client->config.presence_ms,
         .reply_limit = REPLY_MAX,
@@ -83,12 +83,12 @@ static bool read_clock(struct rlk_diagnosis *d, char *host, unsigned port,
     int64_t until = rlk_inspect_until(d->client);
     struct rlk_conn *conn;
 
-    target.sentinels.count = 0; /* it is no question to them */
-    target.host = host;
-    target.path = NULL;
-    target.port = (uint16_t)port;
-    target.db = 0;
-    snprintf(target.label, sizeof(target.label), "%.100s:%u", host, port);
+    endpoint.sentinels.count = 0; /* it is no question to them */
+    endpoint.host = host;
+    endpoint.path = NULL;
+    endpoint.port = (uint16_t)port;
+    endpoint.db = 0;
+    snprintf(endpoint.label, sizeof(endpoint.label), "%.100s:%u", host, port);
     if (rlk_conn_start(&conn, &options, until) != 0)
         return false;
     bool good = rlk_conn_wait_ready(conn, until) == RLK_CONN_READY;
@@ -100,13 +100,15 @@ static bool read_clock(struct rlk_diagnosis *d, char *host, unsigned port,
 
 static bool read_own_clock(struct rlk_diagnosis *d, int64_t *ret_offset)
 {
+    struct rlk_target *target;
     struct rlk_conn *conn;
 
     rlk_error_keep(true);
-    bool good = rlk_pool_get(d->client->pool, rlk_inspect_until(d->client), &conn) == 0;
+    bool good =
+        rlk_rpc_borrow(d->client, rlk_inspect_until(d->client), &target, &conn) == 0;
     if (good) {
         *ret_offset = rlk_conn_clock_offset_us(conn);
-        rlk_rpc_put(d->client, conn);
+        rlk_rpc_put(target, conn);
     }
     rlk_error_keep(false);
     return good;

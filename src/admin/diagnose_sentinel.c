@@ -26,12 +26,12 @@ struct votes {
 
 static struct rlk_sentinel_ask *ask_all(struct rlk_diagnosis *d)
 {
-    const struct rlk_target *target = &d->client->config.target;
+    const struct rlk_endpoint *endpoint = &d->client->config.endpoint;
     int64_t until = rlk_inspect_until(d->client);
     int64_t most = rlk_clock_boot() + ASK_MS * RLK_NS_PER_MS;
     struct rlk_sentinel_ask *ask = NULL;
 
-    if (rlk_sentinel_ask_start(&ask, target, most < until ? most : until,
+    if (rlk_sentinel_ask_start(&ask, endpoint, most < until ? most : until,
                                RLK_SENTINEL_ALL) != 0)
         return NULL;
     while (!rlk_sentinel_ask_step(ask)) {
@@ -77,7 +77,7 @@ static void count(const struct rlk_sentinel_ask *ask,
 static int tell_master(struct rlk_diagnosis *d, const struct rlk_sentinel_master *master,
                        const struct votes *votes)
 {
-    const char *name = d->client->config.target.sentinels.master;
+    const char *name = d->client->config.endpoint.sentinels.master;
     char label[RLK_SENTINEL_LABEL_SIZE];
 
     rlk_url_label(label, sizeof(label), master->address.host, master->address.port);
@@ -142,18 +142,18 @@ static int tell_replicas(struct rlk_diagnosis *d, const struct votes *votes)
 
 int rlk_diagnose_sentinel(struct rlk_diagnosis *d)
 {
-    const struct rlk_target *target = &d->client->config.target;
+    const struct rlk_endpoint *endpoint = &d->client->config.endpoint;
     struct rlk_sentinel_chosen chosen;
     struct votes votes;
     int rc = 0;
 
-    if (target->sentinels.count == 0)
+    if (endpoint->sentinels.count == 0)
         return 0;
     rlk_error_keep(true);
     struct rlk_sentinel_ask *ask = ask_all(d);
     rlk_error_keep(false);
     /* Without an answer, the next check reports why. */
-    if (ask && rlk_sentinel_choice(ask, target, &chosen)) {
+    if (ask && rlk_sentinel_choice(ask, endpoint, &chosen)) {
         count(ask, &chosen.master.address, &votes);
         rc = tell_master(d, &chosen.master, &votes);
         if (rc == 0)
@@ -163,6 +163,8 @@ int rlk_diagnose_sentinel(struct rlk_diagnosis *d)
         if (rc == 0)
             rc = tell_replicas(d, &votes);
     }
+    if (rc == 0 && ask)
+        rc = rlk_diagnose_sentinel_acl(d, ask);
     rlk_sentinel_ask_free(ask);
     return rc;
 }
@@ -170,9 +172,10 @@ int rlk_diagnose_sentinel(struct rlk_diagnosis *d)
 const char *rlk_diagnose_sentinel_host(const struct rlk_diagnosis *d,
                                        struct rlk_sentinel_master *master)
 {
-    const struct rlk_target *target = &d->client->config.target;
+    const struct rlk_endpoint *endpoint = &d->client->config.endpoint;
 
-    if (target->sentinels.count == 0 || !rlk_sentinel_book_present(target->book, master))
-        return target->host;
+    if (endpoint->sentinels.count == 0 ||
+        !rlk_sentinel_book_present(endpoint->book, master))
+        return endpoint->host;
     return master->address.host;
 }

@@ -216,6 +216,15 @@ static int tell_version(struct rlk_diagnosis *d)
     return rlk_diagnose_tell(d, LOG_INFO, "version", "%s %s is new enough.", name, value);
 }
 
+static unsigned count_nodes(struct rlk_cluster *cluster)
+{
+    unsigned count = 0;
+
+    while (rlk_cluster_at(cluster, count))
+        count++;
+    return count;
+}
+
 static int tell_cluster(struct rlk_diagnosis *d)
 {
     long long on = rlk_diagnose_number(d, "cluster_enabled", "cluster-enabled");
@@ -226,10 +235,15 @@ static int tell_cluster(struct rlk_diagnosis *d)
     if (on == 0)
         return rlk_diagnose_tell(d, LOG_INFO, "cluster",
                                  "The server is not a node of a cluster.");
+    if (d->client->route.cluster)
+        return rlk_diagnose_tell(d, LOG_INFO, "cluster",
+                                 "The server is a node of a cluster, in which %u nodes "
+                                 "have hash slots.",
+                                 count_nodes(d->client->route.cluster));
     return rlk_diagnose_tell(d, LOG_ERR, "cluster",
-                             "The server is a node of a cluster, which is not supported: "
-                             "locks whose slot belongs to another node fail with EPROTO. "
-                             "Use a server that is not in a cluster.");
+                             "The server is a node of a cluster: a lock whose hash slot "
+                             "belongs to another node fails with EPROTO. Use a URL that "
+                             "begins with redis-cluster://.");
 }
 
 /* ---- what survives */

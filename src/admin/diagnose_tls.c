@@ -12,13 +12,15 @@ enum { DAY_S = 86400, SOON_DAYS = 14 };
  * reports why. */
 static bool look(struct rlk_diagnosis *d, struct rlk_tls_facts *ret_facts)
 {
+    struct rlk_target *target;
     struct rlk_conn *conn;
 
     rlk_error_keep(true);
-    bool good = rlk_pool_get(d->client->pool, rlk_inspect_until(d->client), &conn) == 0;
+    bool good =
+        rlk_rpc_borrow(d->client, rlk_inspect_until(d->client), &target, &conn) == 0;
     if (good) {
         good = rlk_conn_look_at_tls(conn, ret_facts);
-        rlk_rpc_put(d->client, conn);
+        rlk_rpc_put(target, conn);
     }
     rlk_error_keep(false);
     return good;
@@ -26,7 +28,7 @@ static bool look(struct rlk_diagnosis *d, struct rlk_tls_facts *ret_facts)
 
 int rlk_diagnose_tls(struct rlk_diagnosis *d)
 {
-    const struct rlk_tls_settings *settings = &d->client->config.target.tls;
+    const struct rlk_tls_settings *settings = &d->client->config.endpoint.tls;
     struct rlk_sentinel_master master;
     const char *host = rlk_diagnose_sentinel_host(d, &master);
     const char *name = settings->name ? settings->name : host ? host : "";

@@ -330,7 +330,7 @@ static int ask_page(struct rlock_client *client, const char *name, size_t name_l
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_answer answer;
 
-    rlk_request_init(&req, RLK_LOCK_INSPECT, name, name_len);
+    rlk_request_init(&req, RLK_LOCK_INSPECT, false, name, name_len);
     rlk_request_add_int(&req, PAGE);
     rlk_request_add_int(&req, cursors[0]);
     rlk_request_add_int(&req, cursors[1]);

@@ -31,6 +31,7 @@ enum {
 
 struct walk {
     struct rlock_client *client;
+    struct rlk_target *at; /* the server */
     struct rlk_client_list peers;
     int64_t owed; /* the server's time that is not paused for yet, ns; at first negative:
                      what may be taken at once */
@@ -63,8 +64,8 @@ static void measure_way(struct walk *walk)
         struct rlk_answer answer;
         struct rlk_reply *reply = NULL;
         int64_t begun = rlk_clock_boot();
-        int rc = rlk_rpc_command(walk->client, 1, argv, rlk_inspect_until(walk->client),
-                                 &answer, &reply);
+        int rc = rlk_rpc_command_at(walk->at, 1, argv, rlk_inspect_until(walk->client),
+                                    &answer, &reply);
         int64_t took = rlk_clock_boot() - begun;
         rlk_reply_free(reply);
         if (rc != 0)
@@ -119,7 +120,8 @@ static bool is_hidden(struct rlock_client *client, const char *name)
     struct rlk_answer answer = { .key_refused = false };
     struct rlk_reply *reply = NULL;
 
-    int rc = rlk_rpc_command(client, 2, argv, rlk_inspect_until(client), &answer, &reply);
+    int rc = rlk_rpc_command(client, name, 2, argv, rlk_inspect_until(client), &answer,
+                             &reply);
     rlk_reply_free(reply);
     if (rc != 0 && answer.key_refused)
         return true;
@@ -139,8 +141,8 @@ static int scan(struct walk *walk, char cursor[32], const char *pattern,
     int64_t begun = rlk_clock_boot();
 
     snprintf(count, sizeof(count), "%d", SCAN_COUNT);
-    int rc = rlk_rpc_command(walk->client, sizeof(argv) / sizeof(argv[0]), argv,
-                             rlk_inspect_until(walk->client), &answer, ret_reply);
+    int rc = rlk_rpc_command_at(walk->at, sizeof(argv) / sizeof(argv[0]), argv,
+                                rlk_inspect_until(walk->client), &answer, ret_reply);
     note_request(walk, begun);
     if (rc != 0)
         return rc;
@@ -192,19 +194,16 @@ static int walk_key(struct walk *walk, const char *name,
     return rc;
 }
 
-static int walk_all(struct rlock_client *client, const char *pattern,
-                    int (*each)(const rlock_info_t *info, void *arg), void *arg)
+/* Reports the locks of one server. */
+static int walk_server(struct walk *walk, const char *pattern,
+                       int (*each)(const rlock_info_t *info, void *arg), void *arg)
 {
     char cursor[32] = "0";
-    struct walk walk = { .client = client, .owed = -AT_ONCE_MS * RLK_NS_PER_MS };
-    int64_t begun = rlk_clock_boot();
     int rc = 0;
 
-    walk.peers = rlk_client_list_list(client, rlk_inspect_until(client));
-    note_request(&walk, begun);
     do {
         struct rlk_reply *reply;
-        rc = scan(&walk, cursor, pattern, &reply);
+        rc = scan(walk, cursor, pattern, &reply);
         if (rc != 0)
             break;
         const struct rlk_reply *keys = rlk_reply_at(reply, 1);
@@ -212,10 +211,29 @@ static int walk_all(struct rlock_client *client, const char *pattern,
             size_t len;
             const char *name = rlk_reply_text_at(keys, i, &len);
             if (name && strlen(name) == len && rlk_key_check(name, len) == 0)
-                rc = walk_key(&walk, name, each, arg);
+                rc = walk_key(walk, name, each, arg);
         }
         rlk_reply_free(reply);
-    } while (rc == 0 && strcmp(cursor, "0") != 0 && (rc = rest(&walk)) == 0);
+    } while (rc == 0 && strcmp(cursor, "0") != 0 && (rc = rest(walk)) == 0);
+    return rc;
+}
+
+/* rule: P25 */
+static int walk_all(struct rlock_client *client, const char *pattern,
+                    int (*each)(const rlock_info_t *info, void *arg), void *arg)
+{
+    struct walk walk = { .client = client, .owed = -AT_ONCE_MS * RLK_NS_PER_MS };
+    int64_t begun = rlk_clock_boot();
+    int rc = 0;
+
+    walk.peers = rlk_client_list_list(client, rlk_inspect_until(client));
+    note_request(&walk, begun);
+    for (size_t i = 0; rc == 0; i++) {
+        walk.at = rlk_rpc_server(client, i, rlk_inspect_until(client));
+        if (!walk.at)
+            break;
+        rc = walk_server(&walk, pattern, each, arg);
+    }
     rlk_client_list_free(&walk.peers);
     return rc;
 }

@@ -34,10 +34,8 @@ int rlk_deadline_set(struct rlk_deadline *ret_deadline, clockid_t clock,
     return 0;
 }
 
-int64_t rlk_deadline_left(const struct rlk_deadline *deadline)
+int64_t rlk_deadline_left_on_clock(const struct rlk_deadline *deadline)
 {
-    if (deadline->clock == RLK_DEADLINE_NONE || deadline->at == RLK_NEVER)
-        return RLK_NEVER;
     int64_t n =
         deadline->clock == RLK_DEADLINE_REAL ? rlk_clock_real() : rlk_clock_mono();
     int64_t left;

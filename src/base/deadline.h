@@ -28,8 +28,15 @@ bool rlk_deadline_valid(const struct timespec *abstime);
 /* Returns EINVAL for an invalid tv_nsec and sets the message, else 0. */
 int rlk_deadline_bad(const struct timespec *abstime);
 
+/* The ns left of a deadline that is set. */
+int64_t rlk_deadline_left_on_clock(const struct rlk_deadline *deadline);
 /* The ns left now: negative after the deadline, RLK_NEVER without one. Reads the clock
  * each time, so that steps of CLOCK_REALTIME count. */
-int64_t rlk_deadline_left(const struct rlk_deadline *deadline);
+static inline int64_t rlk_deadline_left(const struct rlk_deadline *deadline)
+{
+    if (deadline->clock == RLK_DEADLINE_NONE || deadline->at == RLK_NEVER)
+        return RLK_NEVER;
+    return rlk_deadline_left_on_clock(deadline);
+}
 
 #endif

@@ -145,7 +145,7 @@ static void child(void)
     settle_child(true);
 }
 
-void rlk_fork_settle(void)
+void rlk_fork_settle_now(void)
 {
     if (rlk_sync_sections.forking && !rlk_fork_in_child())
         parent(); /* a handler of the program that runs between the library's: then the

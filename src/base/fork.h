@@ -8,6 +8,8 @@
 #ifndef RLK_FORK_H
 #define RLK_FORK_H
 
+#include "base/sync.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -44,7 +46,13 @@ int rlk_fork_init(const struct rlk_fork_hooks *hooks);
  * unless the handler did so already; async-signal-safe there. In the parent, on a
  * thread that is forking: undoes the preparation, for a handler of the program that
  * was registered before the library's. */
-void rlk_fork_settle(void);
+void rlk_fork_settle_now(void);
+/* The same, where the state most often is this process's own. */
+static inline void rlk_fork_settle(void)
+{
+    if (__builtin_expect(rlk_sync_sections.forking || rlk_fork_in_child(), 0))
+        rlk_fork_settle_now();
+}
 
 /* How many times a state was made a child's own in this process and its ancestors. A
  * thread that finds another number than before runs in a child, and its stack is a

@@ -21,7 +21,7 @@ bool rlk_random_bytes(void *buf, size_t len)
     return true;
 }
 
-static bool fill(struct rlk_random *random)
+bool rlk_random_fill(struct rlk_random *random)
 {
     if (!rlk_random_bytes(random->words, sizeof(random->words)))
         return false;
@@ -31,17 +31,8 @@ static bool fill(struct rlk_random *random)
 
 bool rlk_random_init(struct rlk_random *random)
 {
-    if (!fill(random))
+    if (!rlk_random_fill(random))
         return false;
     rlk_random_next(random);
     return true;
-}
-
-uint64_t rlk_random_next(struct rlk_random *random)
-{
-    /* rule: S2 */
-    if (random->left == 0 && !fill(random))
-        return ++random->last;
-    random->last = random->words[--random->left];
-    return random->last;
 }

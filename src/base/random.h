@@ -28,9 +28,18 @@ struct rlk_random {
 /* Fills the store for the first time. False: as rlk_random_bytes. */
 bool rlk_random_init(struct rlk_random *random);
 
+/* Fills a store again. False: as rlk_random_bytes. */
+bool rlk_random_fill(struct rlk_random *random);
 /* The next number. If the kernel gives no bytes any more, because the process entered
  * a sandbox, it is the last number plus 1: a process that has seen no earlier number
  * cannot guess it. */
-uint64_t rlk_random_next(struct rlk_random *random);
+static inline uint64_t rlk_random_next(struct rlk_random *random)
+{
+    /* rule: S2 */
+    if (random->left == 0 && !rlk_random_fill(random))
+        return ++random->last;
+    random->last = random->words[--random->left];
+    return random->last;
+}
 
 #endif

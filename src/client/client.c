@@ -18,8 +18,7 @@
 
 enum {
     DRAIN_LOOK_MS = 50,
-    SKEW_PARTS = 6,       /* of a lease: maxskew is less than one of them */
-    SENTINEL_SKEW_MS = 50 /* the initial value with Sentinel */
+    MOVING_SKEW_MS = 50 /* the initial value with Sentinel and in a cluster */
 };
 
 /* ---- memory */
@@ -31,11 +30,8 @@ enum {
 struct rlk_heritage {
     struct rlk_heritage *older;
     struct rlk_registry registry;
-    struct rlk_watch watch;
+    struct rlk_route route;
     struct rlk_peer_watch peer_watch;
-    struct rlk_subscription subscription;
-    struct rlk_monitor monitor;
-    struct rlk_pool *pool;
 };
 static struct rlk_heritage *inherited __attribute__((used)); /* read by the child only */
 
@@ -47,12 +43,9 @@ static void inherit(struct rlock_client *client)
         return;
     client->heritage = NULL;
     memcpy(&heritage->registry, &client->registry, sizeof(client->registry));
-    memcpy(&heritage->watch, &client->watch, sizeof(client->watch));
+    memcpy(&heritage->route, &client->route, sizeof(client->route));
     memcpy(&heritage->peer_watch, &client->peer_watch, sizeof(client->peer_watch));
-    memcpy(&heritage->subscription, &client->subscription, sizeof(client->subscription));
-    memcpy(&heritage->monitor, &client->monitor, sizeof(client->monitor));
     memset(&heritage->registry.random, 0, sizeof(heritage->registry.random)); /* T13 */
-    heritage->pool = client->pool;
     heritage->older = inherited;
     inherited = heritage;
 }
@@ -68,7 +61,7 @@ void rlk_client_release(struct rlock_client *client)
         return;
     rlk_registry_destroy(&client->registry);
     rlk_livefile_free(client);
-    rlk_sentinel_book_free(client->config.target.book);
+    rlk_sentinel_book_free(client->config.endpoint.book);
     rlk_url_config_clear(&client->config);
     free(client->heritage);
     free(client);
@@ -146,11 +139,13 @@ static int settle_skew(struct rlk_config *config)
         config->lease_ms < config->presence_ms ? config->lease_ms : config->presence_ms;
 
     if (config->max_skew_ms == RLK_SKEW_UNSET) {
-        config->max_skew_ms = config->target.sentinels.count > 0 ? SENTINEL_SKEW_MS : 0;
+        bool moves =
+            config->endpoint.sentinels.count > 0 || config->endpoint.cluster.count > 0;
+        config->max_skew_ms = moves ? MOVING_SKEW_MS : 0;
         config->skew_is_initial = true;
         return 0;
     }
-    if (config->max_skew_ms * SKEW_PARTS < least)
+    if (config->max_skew_ms * RLK_CLIENT_SKEW_PARTS < least)
         return 0;
     return rlk_error_set(EINVAL,
                          "maxskew (%ld ms) is not less than a sixth of lease (%ld ms) "
@@ -158,16 +153,11 @@ static int settle_skew(struct rlk_config *config)
                          config->max_skew_ms, config->lease_ms, config->presence_ms);
 }
 
-int rlk_client_check_lease(const struct rlock_client *client, long lease_ms)
+int rlk_client_bad_lease(const struct rlock_client *client, long lease_ms)
 {
-    const struct rlk_config *config = &client->config;
-
-    /* rule: P17 */
-    if (config->skew_is_initial || config->max_skew_ms * SKEW_PARTS < lease_ms)
-        return 0;
     return rlk_error_set(
         EINVAL, "maxskew (%ld ms) is not less than a sixth of the lock's lease (%ld ms)",
-        config->max_skew_ms, lease_ms);
+        client->config.max_skew_ms, lease_ms);
 }
 
 int rlk_client_configure(struct rlk_config *config, const char *url,
@@ -193,13 +183,15 @@ int rlk_client_configure(struct rlk_config *config, const char *url,
     config->wait.replicas = attr->rlk_replicas;
     config->wait.aof = attr->rlk_waitaof;
     config->max_skew_ms = (long)attr->rlk_maxskew_ms;
-    rc = copy_text(&config->target.user, attr->rlk_user);
+    rc = copy_text(&config->endpoint.user, attr->rlk_user);
     if (rc == 0)
-        rc = copy_text(&config->target.password, attr->rlk_password);
+        rc = copy_text(&config->endpoint.password, attr->rlk_password);
     if (rc == 0)
-        rc = rlk_url_tls_take(&config->target.tls, attr->rlk_texts);
+        rc = rlk_url_tls_take(&config->endpoint.tls, attr->rlk_texts);
     if (rc == 0)
-        rc = rlk_url_sentinel_take(&config->target.sentinels, attr->rlk_texts);
+        rc = rlk_url_sentinel_take(&config->endpoint.sentinels, attr->rlk_texts);
+    if (rc == 0)
+        rc = rlk_url_cluster_take(&config->endpoint.cluster, attr->rlk_texts);
     if (rc != 0)
         return rc;
     if (!url || !url[0]) {
@@ -215,63 +207,34 @@ int rlk_client_configure(struct rlk_config *config, const char *url,
 
 static int make_tls(struct rlock_client *client)
 {
-    struct rlk_target *target = &client->config.target;
+    struct rlk_endpoint *endpoint = &client->config.endpoint;
 
-    if (!target->tls.on)
+    if (!endpoint->tls.on)
         return 0;
     rlk_tls_set_exit(rlk_client_exit_tls);
-    return rlk_tls_store_create(&target->tls_store, target, client->tls_parent);
+    return rlk_tls_store_create(&endpoint->tls_store, endpoint, client->tls_parent);
 }
 
 /* Called when no connection is left. */
 static void end_tls(struct rlock_client *client)
 {
-    rlk_tls_store_free(client->config.target.tls_store);
-    client->config.target.tls_store = NULL;
+    rlk_tls_store_free(client->config.endpoint.tls_store);
+    client->config.endpoint.tls_store = NULL;
 }
 
 static int make_book(struct rlock_client *client)
 {
-    struct rlk_target *target = &client->config.target;
+    struct rlk_endpoint *endpoint = &client->config.endpoint;
 
-    if (target->sentinels.count > 0 && !target->book)
-        target->book = rlk_sentinel_book_create();
-    return target->sentinels.count > 0 && !target->book ? ENOMEM : 0;
-}
-
-/* rule: P9 */
-/* The two threads leave the old master at once, and not only when they look next. */
-static void tell_of_move(struct rlk_moves *moves)
-{
-    struct rlk_registry *reg =
-        &RLK_CONTAINER_OF(moves, struct rlock_client, moves)->registry;
-
-    rlk_registry_lock(reg);
-    reg->watchdog_dirty = reg->subscriber_dirty = true;
-    rlk_registry_unlock(reg);
-}
-
-static int make_pool(struct rlock_client *client)
-{
-    struct rlk_pool_options options = {
-        .conn = {
-            .target = &client->config.target,
-            .name = client->conn_name,
-            .keepalive_ms = client->config.presence_ms,
-            .reply_limit = (size_t)64 << 20, /* CLIENT LIST, a page of waiters */
-            .moves = &client->moves,
-        },
-        .max_connections = client->config.max_connections,
-        .connect_timeout_ns = client->config.connect_timeout_ms * RLK_NS_PER_MS,
-        .connects = &client->counters.connects,
-        .connect_failures = &client->counters.connect_failures,
-    };
-    return rlk_pool_create(&client->pool, &options);
+    if (endpoint->sentinels.count > 0 && !endpoint->book)
+        endpoint->book = rlk_sentinel_book_create();
+    return endpoint->sentinels.count > 0 && !endpoint->book ? ENOMEM : 0;
 }
 
 int rlk_client_start(struct rlock_client *client, bool is_default)
 {
     struct rlk_registry *reg = &client->registry;
+    struct rlk_target *target = &client->route.target;
     int rc = make_uuid(client->uuid);
 
     if (rc != 0)
@@ -281,7 +244,6 @@ int rlk_client_start(struct rlock_client *client, bool is_default)
     if (!client->heritage)
         return ENOMEM;
     make_conn_name(client);
-    client->moves.tell = tell_of_move;
     reg->watchdog = reg->subscriber = NULL;
     reg->client_number = is_default ? 0 : client->number;
     reg->uuid = client->uuid;
@@ -298,25 +260,28 @@ int rlk_client_start(struct rlock_client *client, bool is_default)
     if (rc == 0)
         rc = make_book(client);
     if (rc == 0)
-        rc = make_pool(client);
+        rc = rlk_target_init(target, client, &client->config.endpoint);
+    if (rc == 0 && client->config.endpoint.cluster.count > 0)
+        rc = rlk_cluster_create(&client->route.cluster, client);
     if (rc == 0) { /* before the first request */
         rlk_livefile_start(client);
         rlk_peer_watch_start(client, &rlk_renewer_of_recovery);
     }
     if (rc == 0)
-        rc = rlk_watchdog_join(client);
+        rc = rlk_watchdog_join(target);
     if (rc == 0) {
-        rc = rlk_subscriber_join(client);
+        rc = rlk_subscriber_join(target);
         if (rc == 0)
             return 0;
         rlk_registry_part_from_threads(reg);
-        rlk_watchdog_leave(client);
+        rlk_watchdog_leave(target);
         rlk_peer_watch_end(client);
     }
     rlk_livefile_leave(client, true);
     rlk_livefile_free(client);
-    rlk_pool_free(client->pool);
-    client->pool = NULL;
+    rlk_cluster_free(client->route.cluster);
+    client->route.cluster = NULL;
+    rlk_target_end(target);
     end_tls(client);
     rlk_registry_destroy(reg);
     return rc;
@@ -352,6 +317,7 @@ static void wipe(char *secret)
 void rlk_client_shut(struct rlock_client *client)
 {
     struct rlk_registry *reg = &client->registry;
+    struct rlk_target *target = &client->route.target;
 
     if (!client->running) {
         rlk_client_release(client);
@@ -360,9 +326,10 @@ void rlk_client_shut(struct rlock_client *client)
     /* rule: G15 */
     /* Unfinished releases get one command timeout. */
     rlk_client_drain(client, rlk_clock_mono() + rlk_client_command_timeout(client));
+    rlk_cluster_leave(client->route.cluster);
     rlk_registry_part_from_threads(reg);
-    rlk_subscriber_leave(client);
-    rlk_watchdog_leave(client);
+    rlk_subscriber_leave(target);
+    rlk_watchdog_leave(target);
     rlk_sync_mutex_lock(&reg->mu);
     bool settled = reg->background_count == 0; /* including those that failed */
     rlk_sync_mutex_unlock(&reg->mu);
@@ -375,17 +342,17 @@ void rlk_client_shut(struct rlock_client *client)
     rlk_sync_mutex_lock(&reg->mu);
     rlk_registry_shut_locked(reg);
     rlk_sync_mutex_unlock(&reg->mu);
-    rlk_pool_free(client->pool);
-    client->pool = NULL;
+    rlk_cluster_free(client->route.cluster);
+    rlk_target_end(target);
     end_tls(client);
-    wipe(client->config.target.password);
-    wipe(client->config.target.sentinels.password);
+    wipe(client->config.endpoint.password);
+    wipe(client->config.endpoint.sentinels.password);
     rlk_client_release(client);
 }
 
 void rlk_client_disown(struct rlock_client *client, bool tls_is_whole)
 {
-    struct rlk_tls_store *store = client->config.target.tls_store;
+    struct rlk_tls_store *store = client->config.endpoint.tls_store;
 
     /* rule: T13 */
     /* rule: K12, G6 */
@@ -393,18 +360,15 @@ void rlk_client_disown(struct rlock_client *client, bool tls_is_whole)
     memset(&client->registry, 0, sizeof(client->registry));
     memset(&client->counters, 0, sizeof(client->counters));
     memset(&client->round_trips, 0, sizeof(client->round_trips));
-    memset(&client->watch, 0, sizeof(client->watch));
+    memset(&client->route, 0, sizeof(client->route));
     memset(&client->peer_watch, 0, sizeof(client->peer_watch));
     client->peer_watch.inotify_fd = -1; /* 0 would be the program's descriptor */
     rlk_livefile_forget(client);
-    memset(&client->subscription, 0, sizeof(client->subscription));
-    memset(&client->monitor, 0, sizeof(client->monitor));
-    client->pool = NULL;
     rlk_tls_store_disown(store);
-    client->config.target.tls_store = NULL;
+    client->config.endpoint.tls_store = NULL;
     if (store || !tls_is_whole)
         client->tls_parent = tls_is_whole ? store : NULL;
-    rlk_sentinel_book_forget(client->config.target.book);
+    rlk_sentinel_book_forget(client->config.endpoint.book);
     client->memory_refs = 1;
     client->interrupted = false;
     client->users = 0;

@@ -7,12 +7,9 @@
 
 #include "base/epoch.h"
 #include "client/loop.h"
-#include "client/monitor.h"
-#include "client/subscriber.h"
-#include "client/watchdog.h"
+#include "client/route.h"
 #include "crash/livefile.h"
 #include "crash/peer_watch.h"
-#include "net/pool.h"
 #include "net/url.h"
 #include "state/registry.h"
 
@@ -31,16 +28,13 @@ struct rlock_client {
     char conn_name[RLK_CONN_NAME_SIZE];
     rlock_event_fn event_fn;
     void *event_arg;
-    struct rlk_pool *pool;
     struct rlk_tls_store *tls_parent; /* in a forked child: the parent's; or NULL */
 
-    struct rlk_moves moves;           /* shared by all its connections */
     struct rlk_registry registry;     /* has a mutex of its own */
     struct rlk_counters counters;     /* atomic */
     struct rlk_histogram round_trips; /* shared by all threads */
     _Atomic unsigned memory_refs; /* of the open client, lost holds, a running callback */
     _Atomic bool interrupted;
-    _Atomic int64_t patience; /* script.h */
 
     /* changed with the table's mutex */
     struct rlock_client *_Atomic next; /* in the table */
@@ -50,11 +44,10 @@ struct rlock_client {
     bool starting;        /* a thread is starting it */
     struct rlk_heritage *heritage; /* memory for what a child finds here, while running */
 
-    struct rlk_subscription subscription; /* the subscriber thread's, as the next one */
-    struct rlk_monitor monitor;
-    struct rlk_watch watch; /* the watchdog thread's, as the next two */
-    struct rlk_peer_watch peer_watch;
-    struct rlk_livefile livefile; /* the live file */
+    struct rlk_route route;                               /* with its servers */
+    struct rlk_log_pace news_paces[RLK_HOLD_EVENT_KINDS]; /* of lines; the subscriber's */
+    struct rlk_peer_watch peer_watch;                     /* the watchdog thread's */
+    struct rlk_livefile livefile;                         /* the live file */
 };
 
 /* The work of rlock_client_open, _close and _setdefault (client NULL: the default
@@ -97,9 +90,20 @@ int rlk_client_mutex_type(uint64_t number);
  * failure. Returns 0, EINVAL, ENOTSUP, ENOMEM, EMFILE or ENFILE. Blocks: may read
  * files. */
 int rlk_client_configure_default(struct rlk_config *config);
-/* EINVAL: locks of this client have a maxskew that is too great for this lease; sets the
- * thread's message. Else 0. */
-int rlk_client_check_lease(const struct rlock_client *client, long lease_ms);
+enum { RLK_CLIENT_SKEW_PARTS = 6 /* of a lease: maxskew is less than one of them */ };
+/* Says that the client's maxskew is too great for this lease. Returns EINVAL. */
+int rlk_client_bad_lease(const struct rlock_client *client, long lease_ms);
+/* Whether a lock of this client may have this lease: 0, or EINVAL with the thread's
+ * message. */
+static inline int rlk_client_check_lease(const struct rlock_client *client, long lease_ms)
+{
+    const struct rlk_config *config = &client->config;
+
+    /* rule: P17 */
+    if (config->skew_is_initial || config->max_skew_ms * RLK_CLIENT_SKEW_PARTS < lease_ms)
+        return 0;
+    return rlk_client_bad_lease(client, lease_ms);
+}
 
 /* For a call from a signal handler: `client`, or for NULL the default client, or NULL
  * if that is not open. Until rlk_client_signal_end the client is not closed, and the
@@ -133,7 +137,13 @@ static inline void rlk_client_answered(struct rlock_client *client, int64_t sent
  * while it exits. */
 static inline bool rlk_client_is_over(const struct rlock_client *client)
 {
-    return client->config.target.tls_store && rlk_tls_ended();
+    return client->config.endpoint.tls_store && rlk_tls_ended();
+}
+
+/* Whether scripts may use sharded channels (P21). */
+static inline bool rlk_client_is_sharded(const struct rlock_client *client)
+{
+    return atomic_load_explicit(&client->route.sharded, memory_order_relaxed);
 }
 
 static inline int64_t rlk_client_command_timeout(const struct rlock_client *client)

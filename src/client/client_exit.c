@@ -69,7 +69,7 @@ static void give_up_holders(struct rlk_thread *thread, bool at_exit)
 
 static bool is_over_tls(const struct rlk_holder *holder)
 {
-    return RLK_CLIENT_OF(holder->hold->lock->registry)->config.target.tls_store != NULL;
+    return RLK_CLIENT_OF(holder->hold->lock->registry)->config.endpoint.tls_store != NULL;
 }
 
 /* Gives up the thread's holds at servers that are reached by TLS. */
@@ -119,7 +119,7 @@ static void end_client(struct rlock_client *client, int64_t end)
     bool settled = !rlk_intent_used_locked(&client->registry.slots);
     rlk_registry_unlock(&client->registry);
     rlk_livefile_leave(client, settled);
-    if (client->config.target.tls_store)
+    if (client->config.endpoint.tls_store)
         end_calls(client);
 }
 
@@ -133,7 +133,7 @@ static void end_clients(bool with_tls)
     for (uint64_t number = 0; (client = rlk_client_keep_after(number)) != NULL;
          rlk_client_put(client)) {
         number = client->number;
-        if ((client->config.target.tls_store != NULL) == with_tls)
+        if ((client->config.endpoint.tls_store != NULL) == with_tls)
             end_client(client, end);
     }
 }

@@ -35,7 +35,8 @@ static struct rlk_client_default settings;
 static struct rlk_cond changed; /* signalled when default_opening or draining ends */
 static rlk_once_t once = RLK_ONCE_INIT;
 static int once_rc;
-static bool draining; /* one thread waits for looks to end */
+static atomic_bool begun; /* init has run */
+static bool draining;     /* one thread waits for looks to end */
 
 /* ---- forks */
 
@@ -91,6 +92,7 @@ static void init(void)
     once_rc = rlk_sync_cond_init(&changed);
     if (once_rc == 0)
         once_rc = rlk_fork_init(&hooks);
+    atomic_store_explicit(&begun, true, memory_order_release);
 }
 
 /* Registered before the program's handlers: those that take a lock before a fork and
@@ -144,7 +146,7 @@ static struct rlock_client *find_number(uint64_t number)
 }
 
 /* Number 0 is the default client. NULL: none. Locks: as find_number. */
-static struct rlock_client *find(uint64_t number)
+static inline struct rlock_client *find(uint64_t number)
 {
     return number == 0 ? default_client : find_number(number);
 }
@@ -242,7 +244,8 @@ static int open_client(struct rlock_client **ret_client, const char *url,
 int rlk_client_check_process(void)
 {
     /* rule: T13 */
-    rlk_sync_once(&once, init);
+    if (!atomic_load_explicit(&begun, memory_order_acquire))
+        rlk_sync_once(&once, init);
     rlk_fork_settle();
     return once_rc;
 }
@@ -299,18 +302,14 @@ static struct rlock_client *get_at_once(uint64_t number)
     return client;
 }
 
-int rlk_client_get(uint64_t number, struct rlock_client **ret_client)
+/* Opens the default client, or starts one in a child, if necessary. client: what
+ * get_at_once found. */
+static __attribute__((noinline)) int get_or_start(uint64_t number,
+                                                  struct rlock_client *client,
+                                                  struct rlock_client **ret_client)
 {
-    struct rlock_client *client;
-    int rc = rlk_client_check_process();
+    int rc = 0;
 
-    if (rc != 0)
-        return rc;
-    client = get_at_once(number);
-    if (client && client->running) {
-        *ret_client = client;
-        return 0;
-    }
     rlk_sync_mutex_lock(&mu);
     if (!client) {
         if (number == 0 && !default_client)
@@ -330,6 +329,19 @@ int rlk_client_get(uint64_t number, struct rlock_client **ret_client)
     if (rc == 0)
         *ret_client = client;
     return rc;
+}
+
+int rlk_client_get(uint64_t number, struct rlock_client **ret_client)
+{
+    int rc = rlk_client_check_process();
+
+    if (rc != 0)
+        return rc;
+    struct rlock_client *client = get_at_once(number);
+    if (!client || !client->running)
+        return get_or_start(number, client, ret_client);
+    *ret_client = client;
+    return 0;
 }
 
 int rlk_client_peek(uint64_t number, struct rlock_client **ret_client)

@@ -29,7 +29,7 @@ static bool tell(struct rlock_client *client, const rlock_event_t *event)
     client->event_fn(event, client->event_arg);
     if (rlk_fork_since(generation))
         return false; /* it forked and returned in the child */
-    bool open = client->subscription.member.attached;
+    bool open = client->route.target.subscription.member.attached;
     rlk_client_release(client);
     return open;
 }
@@ -46,10 +46,11 @@ static bool tell_connection(struct rlock_client *client, bool up, const char *re
 
 enum { LINK_LINES_MAX = 5 }; /* per second, for a server that comes and goes */
 
-bool rlk_events_down(struct rlock_client *client, const char *reason, int64_t since)
+bool rlk_events_down(struct rlk_target *target, const char *reason, int64_t since)
 {
-    struct rlk_subscription *sub = &client->subscription;
-    const char *label = client->config.target.label;
+    struct rlock_client *client = target->client;
+    struct rlk_subscription *sub = &target->subscription;
+    const char *label = target->endpoint->label;
     char more[RLK_LOG_MORE_SIZE], up[RLK_LOG_NUMBER_SIZE];
     int64_t now = rlk_clock_boot();
 
@@ -71,10 +72,41 @@ bool rlk_events_down(struct rlock_client *client, const char *reason, int64_t si
     return tell_connection(client, false, reason);
 }
 
-bool rlk_events_up(struct rlock_client *client, bool again)
+/* The outage is over; returns how long it was, in ns. */
+static int64_t end_outage(struct rlk_target *target)
 {
-    struct rlk_subscription *sub = &client->subscription;
-    const char *label = client->config.target.label;
+    struct rlock_client *client = target->client;
+    struct rlk_subscription *sub = &target->subscription;
+
+    rlk_sync_mutex_lock(&client->registry.mu);
+    int64_t away = rlk_clock_boot() - atomic_exchange(&sub->away_since, 0);
+    atomic_fetch_add(&client->counters.outage_ns, (uint64_t)away);
+    rlk_sync_mutex_unlock(&client->registry.mu);
+    sub->told_down = false;
+    RLK_PROBE2(connected, target->endpoint->label, RLK_PROBE_US(away));
+    return away;
+}
+
+bool rlk_events_left(struct rlk_target *target)
+{
+    struct rlk_subscription *sub = &target->subscription;
+    const char *label = target->endpoint->label;
+    char more[RLK_LOG_MORE_SIZE], lasted[RLK_LOG_NUMBER_SIZE];
+
+    if (!sub->told_down)
+        return true;
+    rlk_log_seconds(lasted, end_outage(target));
+    if (rlk_log_now(&sub->link_pace, rlk_clock_boot(), LINK_LINES_MAX, more))
+        rlk_log(RLK_LOG_INFO, "rlock: other nodes have the hash slots of %s after %s s%s",
+                label, lasted, more);
+    return tell_connection(target->client, true, "other nodes have its hash slots");
+}
+
+bool rlk_events_up(struct rlk_target *target, bool again)
+{
+    struct rlock_client *client = target->client;
+    struct rlk_subscription *sub = &target->subscription;
+    const char *label = target->endpoint->label;
     char more[RLK_LOG_MORE_SIZE], lasted[RLK_LOG_NUMBER_SIZE], reason[64];
     int64_t now = rlk_clock_boot();
 
@@ -84,17 +116,32 @@ bool rlk_events_up(struct rlock_client *client, bool again)
         RLK_PROBE2(connected, label, rlk_probe_zero());
         return true;
     }
-    rlk_sync_mutex_lock(&client->registry.mu);
-    int64_t away = rlk_clock_boot() - atomic_exchange(&sub->away_since, 0);
-    atomic_fetch_add(&client->counters.outage_ns, (uint64_t)away);
-    rlk_sync_mutex_unlock(&client->registry.mu);
-    sub->told_down = false;
-    RLK_PROBE2(connected, label, RLK_PROBE_US(away));
     snprintf(reason, sizeof(reason), "%safter %s s", again ? "again " : "",
-             rlk_log_seconds(lasted, away));
+             rlk_log_seconds(lasted, end_outage(target)));
     if (rlk_log_now(&sub->link_pace, now, LINK_LINES_MAX, more))
         rlk_log(RLK_LOG_INFO, "rlock: connected to %s %s%s", label, reason, more);
     return tell_connection(client, true, reason);
+}
+
+enum {
+    RESTED_MIN_MS = 20, /* an end sooner than that is no idle timeout */
+    RESTED_PARTS = 5    /* two times that differ by less than this part are alike */
+};
+
+void rlk_events_explain_rest(struct rlk_target *target, int64_t rested, char *reason,
+                             size_t size)
+{
+    int64_t before = target->subscription.rested;
+    int64_t more = rested > before ? rested - before : before - rested;
+    char lasted[RLK_LOG_NUMBER_SIZE];
+    size_t len = strlen(reason);
+
+    target->subscription.rested = rested;
+    if (rested >= RESTED_MIN_MS * RLK_NS_PER_MS && more < rested / RESTED_PARTS)
+        snprintf(reason + len, size - len,
+                 " after %s s without a message, as the one before: an idle timeout, "
+                 "perhaps of a proxy",
+                 rlk_log_seconds(lasted, rested));
 }
 
 /* The most lines of a kind in one second: an outage in which a thousand locks are lost
@@ -200,8 +247,7 @@ static bool tell_holder(struct rlock_client *client, struct told *told)
         event.kind = table[i].kind;
         event.reason = reason;
         write_reason(reason, i, told);
-        if (rlk_log_now(&client->subscription.paces[i], rlk_clock_boot(), LINES_MAX,
-                        more)) {
+        if (rlk_log_now(&client->news_paces[i], rlk_clock_boot(), LINES_MAX, more)) {
             rlk_log_name(shown, sizeof(shown), told->name, strlen(told->name));
             rlk_log(table[i].level, "rlock: %s \"%s\" after %s s: %s%s", table[i].text,
                     shown, rlk_log_seconds(lasted, told->lasted), reason, more);

@@ -44,11 +44,12 @@ static bool await(struct pollfd fds[2], int64_t mono_end)
     return errno == EINTR; /* EINVAL: RLIMIT_NOFILE is below their number */
 }
 
-bool rlk_leader_begin_locked(struct rlock_client *client, struct rlk_thread *thread,
+bool rlk_leader_begin_locked(struct rlk_target *target, struct rlk_thread *thread,
                              int64_t mono_end)
 {
+    struct rlock_client *client = target->client;
     struct rlk_registry *reg = &client->registry;
-    struct rlk_subscription *sub = &client->subscription;
+    struct rlk_subscription *sub = &target->subscription;
     unsigned generation = rlk_fork_generation();
 
     if (!reg->mail_open || reg->leader)
@@ -72,7 +73,7 @@ bool rlk_leader_begin_locked(struct rlock_client *client, struct rlk_thread *thr
         if (fds[1].revents)
             good = rlk_fd_hush(fds[1].fd);
         if (good && fds[0].revents)
-            good = rlk_subscriber_read(client);
+            good = rlk_subscriber_read(target);
     }
     bool inherited = rlk_fork_since(generation);
     /* If the subscriber is woken before the leader has left, it waits for the leader. */
@@ -99,9 +100,10 @@ static bool has_events(const struct rlk_subscription *sub)
     return !rlk_fd_is_ours(sub->watch_fd) || epoll_wait(sub->watch_fd, &event, 1, 0) > 0;
 }
 
-bool rlk_leader_take_over(struct rlock_client *client, bool work_due)
+bool rlk_leader_take_over(struct rlk_target *target, bool work_due)
 {
-    struct rlk_subscription *sub = &client->subscription;
+    struct rlock_client *client = target->client;
+    struct rlk_subscription *sub = &target->subscription;
     struct rlk_registry *reg = &client->registry;
 
     rlk_registry_lock(reg);
@@ -131,9 +133,9 @@ static bool leaves_enough(int fd)
            (rlim_t)fd + FDS_LEFT < limit.rlim_cur;
 }
 
-void rlk_leader_end(struct rlock_client *client)
+void rlk_leader_end(struct rlk_target *target)
 {
-    struct rlk_subscription *sub = &client->subscription;
+    struct rlk_subscription *sub = &target->subscription;
     if (sub->watch_fd < 0)
         return;
     rlk_fd_close(sub->watch_fd);
@@ -142,15 +144,16 @@ void rlk_leader_end(struct rlock_client *client)
 }
 
 /* Opens the two descriptors. Without them the subscriber does all the reading. */
-static bool need_watch(struct rlock_client *client)
+static bool need_watch(struct rlk_target *target)
 {
-    struct rlk_subscription *sub = &client->subscription;
+    struct rlock_client *client = target->client;
+    struct rlk_subscription *sub = &target->subscription;
     struct rlk_registry *reg = &client->registry;
 
     if (sub->watch_fd >= 0 && rlk_fd_is_ours(sub->watch_fd) &&
         rlk_fd_is_ours(sub->leader_fd))
         return true;
-    rlk_leader_end(client); /* the program has closed them, if they existed */
+    rlk_leader_end(target); /* the program has closed them, if they existed */
     int leader_fd = rlk_fd_event();
     if (leader_fd >= 0 && leaves_enough(leader_fd))
         sub->watch_fd = rlk_fd_made_by(make_watch);
@@ -163,14 +166,15 @@ static bool need_watch(struct rlock_client *client)
     return sub->watch_fd >= 0;
 }
 
-void rlk_leader_lend(struct rlock_client *client)
+void rlk_leader_lend(struct rlk_target *target)
 {
-    struct rlk_subscription *sub = &client->subscription;
+    struct rlock_client *client = target->client;
+    struct rlk_subscription *sub = &target->subscription;
     struct rlk_registry *reg = &client->registry;
 
-    if (sub->state != RLK_SUB_UP || sub->answer_due != RLK_NEVER ||
-        rlk_conn_unsent(sub->conn) > 0 || !need_watch(client) ||
-        rlk_conn_watch(sub->conn, sub->watch_fd, true) != 0)
+    if (rlk_route_is_cluster(&client->route) || sub->state != RLK_SUB_UP ||
+        sub->answer_due != RLK_NEVER || rlk_conn_unsent(sub->conn) > 0 ||
+        !need_watch(target) || rlk_conn_watch(sub->conn, sub->watch_fd, true) != 0)
         return;
     rlk_registry_lock(reg);
     reg->mail_open = true;

@@ -14,14 +14,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct rlock_client;
+struct rlk_target;
 struct rlk_thread;
 
 /* Reads the mailbox until the calling thread is woken, or until `mono_end`
  * (CLOCK_MONOTONIC, ns; RLK_NEVER). False: another thread leads, or there is nothing
  * to read; it did not wait. Locks: holds the registry's mu, and drops it meanwhile.
  * Blocks: network. */
-bool rlk_leader_begin_locked(struct rlock_client *client, struct rlk_thread *thread,
+bool rlk_leader_begin_locked(struct rlk_target *target, struct rlk_thread *thread,
                              int64_t mono_end);
 
 /* ---- for the subscriber thread. Locks: take the registry's mu. */
@@ -29,10 +29,10 @@ bool rlk_leader_begin_locked(struct rlock_client *client, struct rlk_thread *thr
 /* Takes the connection back. False: a waiting thread still leads. It continues if the
  * subscriber has no work (`work_due` says whether it has; channels are checked here);
  * else it is asked to leave, and wakes the subscriber when it does. */
-bool rlk_leader_take_over(struct rlock_client *client, bool work_due);
+bool rlk_leader_take_over(struct rlk_target *target, bool work_due);
 /* Lends the mailbox to a waiting thread if the subscriber has no other work there. */
-void rlk_leader_lend(struct rlock_client *client);
+void rlk_leader_lend(struct rlk_target *target);
 /* Ends leading: the client ends. */
-void rlk_leader_end(struct rlock_client *client);
+void rlk_leader_end(struct rlk_target *target);
 
 #endif

@@ -38,18 +38,18 @@ enum {
 /* The replies to what a connection sends first. */
 enum { REPLY_OTHERS, REPLY_MASTER, REPLY_ADDRESS };
 
-static const struct rlk_target *target_of(const struct rlock_client *client)
+static const struct rlk_endpoint *endpoint_of(const struct rlock_client *client)
 {
-    return &client->config.target;
+    return &client->config.endpoint;
 }
 
 /* ---- life */
 
 void rlk_monitor_start(struct rlock_client *client)
 {
-    struct rlk_monitor *m = &client->monitor;
+    struct rlk_monitor *m = &client->route.monitor;
 
-    *m = (struct rlk_monitor){ .on = target_of(client)->sentinels.count > 0,
+    *m = (struct rlk_monitor){ .on = endpoint_of(client)->sentinels.count > 0,
                                .set_fd = -1,
                                .pause_ms = PAUSE_FIRST_MS };
     /* Clients begin at different sentinels. */
@@ -71,7 +71,7 @@ static void drop(struct rlk_monitor *m, struct rlk_monitor_seat *seat)
 
 void rlk_monitor_stop(struct rlock_client *client)
 {
-    struct rlk_monitor *m = &client->monitor;
+    struct rlk_monitor *m = &client->route.monitor;
 
     if (!m->on)
         return;
@@ -85,14 +85,14 @@ void rlk_monitor_stop(struct rlock_client *client)
 
 int rlk_monitor_fd(const struct rlock_client *client)
 {
-    return client->monitor.on ? client->monitor.set_fd : -1;
+    return client->route.monitor.on ? client->route.monitor.set_fd : -1;
 }
 
 /* ---- the connection of a seat */
 
 static void fail(struct rlk_monitor *m, struct rlk_monitor_seat *seat, int64_t now)
 {
-    rlk_log(RLK_LOG_DEBUG, "rlock: connection to %s replaced: %s", seat->target.label,
+    rlk_log(RLK_LOG_DEBUG, "rlock: connection to %s replaced: %s", seat->endpoint.label,
             seat->conn ? rlk_conn_error_text(seat->conn) : "out of memory");
     drop(m, seat);
     seat->retry_at = now + seat->backoff_ms * RLK_NS_PER_MS;
@@ -116,16 +116,16 @@ static bool is_taken(const struct rlk_monitor *m,
 static bool find_sentinel(struct rlock_client *client, struct rlk_monitor_seat *seat,
                           struct rlk_sentinel_address *ret_sentinel)
 {
-    struct rlk_monitor *m = &client->monitor;
+    struct rlk_monitor *m = &client->route.monitor;
     struct rlk_sentinel_address list[RLK_SENTINEL_ASKED_MAX];
-    size_t count = rlk_sentinel_book_list(target_of(client), list);
-    size_t listed = target_of(client)->sentinels.count;
+    size_t count = rlk_sentinel_book_list(endpoint_of(client), list);
+    size_t listed = endpoint_of(client)->sentinels.count;
 
     for (size_t i = 0; i < count; i++) {
         size_t at = seat->next++ % count;
         const struct rlk_sentinel_address *s =
             &list[at < listed ? (m->first + at) % listed : at];
-        if (is_taken(&client->monitor, s))
+        if (is_taken(&client->route.monitor, s))
             continue;
         *ret_sentinel = *s;
         return true;
@@ -136,15 +136,15 @@ static bool find_sentinel(struct rlock_client *client, struct rlk_monitor_seat *
 static void open_seat(struct rlock_client *client, struct rlk_monitor_seat *seat,
                       int64_t now)
 {
-    struct rlk_monitor *m = &client->monitor;
+    struct rlk_monitor *m = &client->route.monitor;
 
     seat->alone = !find_sentinel(client, seat, &seat->sentinel);
     if (seat->alone) {
         seat->retry_at = now + LOOK_MS * RLK_NS_PER_MS;
         return;
     }
-    rlk_sentinel_target(&seat->target, target_of(client), &seat->sentinel);
-    struct rlk_conn_options options = rlk_sentinel_options(&seat->target, true);
+    rlk_sentinel_endpoint(&seat->endpoint, endpoint_of(client), &seat->sentinel);
+    struct rlk_conn_options options = rlk_sentinel_options(&seat->endpoint, true);
     options.keepalive_ms = PING_MS;
     seat->state = RLK_MONITOR_OPENING;
     seat->replies = 0;
@@ -167,7 +167,7 @@ static int send_words(struct rlk_conn *conn, const char *verb, const char *word)
 
 static void begin(struct rlock_client *client, struct rlk_monitor_seat *seat, int64_t now)
 {
-    const char *master = target_of(client)->sentinels.master;
+    const char *master = endpoint_of(client)->sentinels.master;
 
     seat->state = RLK_MONITOR_ASKING;
     seat->answer_due = now + ANSWER_MS * RLK_NS_PER_MS;
@@ -202,10 +202,10 @@ static void learn(struct rlock_client *client, const struct rlk_monitor_seat *se
     if (count == RLK_SENTINEL_LEARNED_MAX)
         count--;
     list[count++] = seat->sentinel;
-    rlk_sentinel_book_learn(target_of(client)->book, list, count);
+    rlk_sentinel_book_learn(endpoint_of(client)->book, list, count);
     for (int i = 0; i < RLK_MONITOR_SEATS; i++)
-        if (client->monitor.seats[i].alone)
-            client->monitor.seats[i].retry_at = now;
+        if (client->route.monitor.seats[i].alone)
+            client->route.monitor.seats[i].retry_at = now;
 }
 
 /* A sentinel names this master. */
@@ -213,11 +213,11 @@ static void hear(struct rlock_client *client, const struct rlk_sentinel_address 
 {
     struct rlk_sentinel_master present;
 
-    if (!rlk_sentinel_book_present(target_of(client)->book, &present) ||
-        rlk_sentinel_book_is(target_of(client)->book, address))
+    if (!rlk_sentinel_book_present(endpoint_of(client)->book, &present) ||
+        rlk_sentinel_book_is(endpoint_of(client)->book, address))
         return;
-    client->monitor.told = true;
-    client->monitor.named = *address;
+    client->route.monitor.told = true;
+    client->route.monitor.named = *address;
 }
 
 /* A switch may have been announced while no seat was connected. After a failover that was
@@ -228,7 +228,7 @@ static void take_master(struct rlock_client *client,
     struct rlk_sentinel_master present;
 
     if (answer->said == RLK_SENTINEL_FOUND &&
-        rlk_sentinel_book_present(target_of(client)->book, &present) &&
+        rlk_sentinel_book_present(endpoint_of(client)->book, &present) &&
         answer->master.epoch >= present.epoch)
         hear(client, &answer->master.address);
 }
@@ -249,7 +249,7 @@ static void take_message(struct rlock_client *client, const struct rlk_reply *re
     const char *text = rlk_reply_text_at(reply, 2, &len);
 
     if (text && text_is(reply, 0, "message") && text_is(reply, 1, CHANNEL) &&
-        rlk_sentinel_reply_switch(text, len, target_of(client)->sentinels.master,
+        rlk_sentinel_reply_switch(text, len, endpoint_of(client)->sentinels.master,
                                   &address))
         hear(client, &address);
 }
@@ -287,7 +287,7 @@ static void take_reply(struct rlock_client *client, struct rlk_monitor_seat *sea
 
 static void serve(struct rlock_client *client, struct rlk_monitor_seat *seat, int64_t now)
 {
-    struct rlk_monitor *m = &client->monitor;
+    struct rlk_monitor *m = &client->route.monitor;
     struct rlk_reply *reply;
 
     rlk_conn_group_leave(m->set_fd, &seat->fd);
@@ -335,13 +335,14 @@ static void leave(struct rlock_client *client, const struct rlk_sentinel_address
     struct rlk_registry *reg = &client->registry;
 
     rlk_url_label(from, sizeof(from), present->host, present->port);
-    rlk_url_label(to, sizeof(to), client->monitor.named.host, client->monitor.named.port);
-    rlk_log(RLK_LOG_INFO, "rlock: %s moves from %s to %s", target_of(client)->label, from,
-            to);
+    rlk_url_label(to, sizeof(to), client->route.monitor.named.host,
+                  client->route.monitor.named.port);
+    rlk_log(RLK_LOG_INFO, "rlock: %s moves from %s to %s", endpoint_of(client)->label,
+            from, to);
     rlk_registry_lock(reg);
     reg->watchdog_dirty = true;
     rlk_registry_unlock(reg);
-    rlk_sentinel_book_told(target_of(client)->book);
+    rlk_sentinel_book_told(endpoint_of(client)->book);
 }
 
 /* rule: P9 */
@@ -349,13 +350,13 @@ static void leave(struct rlock_client *client, const struct rlk_sentinel_address
  */
 static int64_t leave_if_told(struct rlock_client *client, int64_t now)
 {
-    struct rlk_monitor *m = &client->monitor;
+    struct rlk_monitor *m = &client->route.monitor;
     struct rlk_sentinel_master present;
 
     if (!m->told)
         return RLK_NEVER;
-    if (!rlk_sentinel_book_present(target_of(client)->book, &present) ||
-        rlk_sentinel_book_is(target_of(client)->book, &m->named)) {
+    if (!rlk_sentinel_book_present(endpoint_of(client)->book, &present) ||
+        rlk_sentinel_book_is(endpoint_of(client)->book, &m->named)) {
         m->told = false;
         return RLK_NEVER;
     }
@@ -363,7 +364,8 @@ static int64_t leave_if_told(struct rlock_client *client, int64_t now)
                    now < m->leave_at + PAUSE_OVER_MS * RLK_NS_PER_MS;
     if (in_vain && now < m->leave_at)
         return m->leave_at;
-    if (!rlk_conn_count_move(&client->moves, atomic_load(&client->moves.count)))
+    if (!rlk_conn_count_move(&client->route.target.moves,
+                             atomic_load(&client->route.target.moves.count)))
         return now + PAUSE_MIN_MS * RLK_NS_PER_MS;
     m->pause_ms = !in_vain                         ? PAUSE_FIRST_MS
                   : m->pause_ms * 2 > PAUSE_MAX_MS ? PAUSE_MAX_MS
@@ -398,7 +400,7 @@ static bool has_input(const struct rlk_monitor *m)
 
 int64_t rlk_monitor_step(struct rlock_client *client, int64_t now)
 {
-    struct rlk_monitor *m = &client->monitor;
+    struct rlk_monitor *m = &client->route.monitor;
     int64_t next = RLK_NEVER;
 
     if (!m->on)

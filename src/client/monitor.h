@@ -23,7 +23,7 @@ struct rlk_monitor_seat {
         RLK_MONITOR_UP
     } state;
     struct rlk_sentinel_address sentinel;
-    struct rlk_target target; /* refers to `sentinel` */
+    struct rlk_endpoint endpoint; /* refers to `sentinel` */
     struct rlk_conn *conn;
     int fd;                            /* its descriptor in the set; -1: none */
     unsigned replies;                  /* taken while it asks */

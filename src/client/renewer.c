@@ -45,18 +45,62 @@ bool rlk_renewer_ready(const struct rlk_watch *watch)
            watch->op_count < IN_FLIGHT_MAX;
 }
 
+static struct rlk_target *wanted(struct rlk_target *target)
+{
+    target->watch.wanted = true;
+    if (rlk_route_is_cluster(&target->client->route) &&
+        target != &target->client->route.target)
+        rlk_cluster_want(target);
+    return target;
+}
+
+struct rlk_target *rlk_renewer_target(struct rlock_client *client,
+                                      const struct rlk_lock *lock)
+{
+    return wanted(rlk_route_to(&client->route, lock));
+}
+
+bool rlk_renewer_goes_alone(const struct rlk_hold *hold)
+{
+    if (!hold->server.alone)
+        return false;
+    return rlk_hold_is_live(hold)
+               ? rlk_hold_may_raise_alone(hold)
+               : rlk_hold_may_end_alone(hold) && hold->ending.no_marker;
+}
+
+/* The same for a hold, which may be at a node that is getting the hash slot. */
+static struct rlk_target *target_of(struct rlock_client *client, struct rlk_hold *hold)
+{
+    const struct rlk_lock *lock = hold->lock;
+    struct rlk_target *importer =
+        hold->server.asking && rlk_renewer_goes_alone(hold)
+            ? rlk_cluster_importer(client->route.cluster, lock->name, lock->name_len)
+            : NULL;
+
+    hold->server.asking = importer != NULL;
+    return importer ? wanted(importer) : rlk_renewer_target(client, lock);
+}
+
 /* ---- requests */
 
 void rlk_renewer_put_in_flight(struct rlk_watch *watch, struct rlk_op *op,
                                enum rlk_op_kind kind, int64_t now, int64_t timeout)
 {
+    struct rlk_target *target = RLK_CONTAINER_OF(watch, struct rlk_target, watch);
+    struct rlk_watch *own = &target->client->route.target.watch;
+
     if (timeout < RLK_RENEWER_OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS)
         timeout = RLK_RENEWER_OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS;
     timeout += rlk_renewer_wait_left(watch, now);
     op->kind = kind;
     op->kept = NULL;
+    if (kind != RLK_OP_RENEW && kind != RLK_OP_RELEASE)
+        op->asking = op->alone = false;
     op->proven = op->few_replicas = false;
-    op->crowded = watch->crowded;
+    op->changes = own->changes;
+    op->crowded = own->crowded;
+    own->sent++;
     op->sent = now;
     op->quiet_since = now;
     op->timeout = timeout;
@@ -70,16 +114,22 @@ void rlk_renewer_put_in_flight(struct rlk_watch *watch, struct rlk_op *op,
 static bool send_recovery(struct rlock_client *client, struct rlk_op *op,
                           const struct rlk_request *req, bool with_text, int64_t now)
 {
-    if (rlk_script_append(client->watch.conn, req, with_text) != 0)
+    struct rlk_target *target =
+        wanted(rlk_route_to_name(&client->route, req->name, req->name_len));
+
+    if (!rlk_renewer_ready(&target->watch) ||
+        rlk_script_append(target->watch.conn, req, with_text) != 0)
         return false;
-    rlk_renewer_put_in_flight(&client->watch, op, RLK_OP_BURY, now,
+    rlk_renewer_put_in_flight(&target->watch, op, RLK_OP_BURY, now,
                               rlk_client_command_timeout(client));
     return true;
 }
 
-static bool is_ready(const struct rlock_client *client)
+/* In a cluster each name has its node, and send_recovery finds out. */
+static bool is_ready(struct rlock_client *client)
 {
-    return rlk_renewer_ready(&client->watch);
+    return rlk_route_is_cluster(&client->route) ||
+           rlk_renewer_ready(&client->route.target.watch);
 }
 
 const struct rlk_recovery_link rlk_renewer_of_recovery = { .send = send_recovery,
@@ -135,18 +185,42 @@ static int64_t renew_mark(struct rlk_hold *hold, int64_t now)
     return rlk_hold_mark(hold);
 }
 
+/* Appends a request about the hold; returns 0 or ENOMEM. At a node that is getting the
+ * hash slot, ASKING is in front of it, and the script's text goes along: a node that does
+ * not know the script would forget the ASKING (P19). */
+static int append(struct rlk_target *target, const struct rlk_request *req,
+                  const struct rlk_hold *hold, struct rlk_op *op)
+{
+    static const char *const asking[] = { "ASKING" };
+    const size_t len = sizeof("ASKING") - 1;
+    struct rlk_conn *conn = target->watch.conn;
+
+    op->asking = op->alone && hold->server.asking;
+    int rc = op->asking ? rlk_conn_append(conn, 1, asking, &len) : 0;
+    if (rc != 0)
+        return rc;
+    rc = rlk_script_append(conn, req, op->asking || hold->server.with_text);
+    if (rc != 0 && op->asking) /* its reply would be taken for another's */
+        rlk_conn_kill(conn, RLK_FAIL_LOCAL, "out of memory");
+    return rc;
+}
+
 /* rule: W18 */
 /* If a downgrade is not confirmed yet, the request also tells the server that the writer
  * reads now (W18). */
-static void send_renew(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
+static void send_renew(struct rlk_target *target, struct rlk_hold *hold, int64_t now)
 {
+    struct rlock_client *client = target->client;
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_op *op = new_op(hold);
     bool tell = hold->pass->entered_at != 0 || hold->contention.ask;
 
     if (!op)
         return;
-    if (hold->server.downgrade)
+    op->alone = rlk_renewer_goes_alone(hold);
+    if (op->alone)
+        rlk_script_args_raise(&req, client, hold, renew_lease(hold, now));
+    else if (hold->server.downgrade)
         rlk_script_args_downgrade(&req, client, hold, renew_lease(hold, now));
     else
         rlk_script_args_renew(
@@ -154,34 +228,44 @@ static void send_renew(struct rlock_client *client, struct rlk_hold *hold, int64
             (struct rlk_script_args_renew){ .tell = tell,
                                             .tokens = hold->tokens.ask,
                                             .mark = renew_mark(hold, now) });
-    if (rlk_script_append(client->watch.conn, &req, hold->server.with_text) != 0) {
+    if (append(target, &req, hold, op) != 0) {
         free(op);
         return;
     }
+    tell = tell && !op->alone; /* with one key, nothing is asked for besides */
+    /* rule: P16 */
+    /* also for the server's word that the hash slot has moved */
+    rlk_route_use_mail_locked(&client->route, hold->lock, now);
     /* Redisson has no part in read-write locks */
-    op->asks = tell || rlk_kinds[hold->lock->kind].read_letter;
+    op->asks = !op->alone && (tell || rlk_kinds[hold->lock->kind].read_letter);
     op->lease_ms = hold->lease_ms;
     hold->lease.doubted = false;
-    hold->tokens.asked = hold->tokens.ask;
-    put_hold_in_flight(&client->watch, op,
+    hold->tokens.asked = hold->tokens.ask && !op->alone;
+    put_hold_in_flight(&target->watch, op,
                        hold->server.downgrade ? RLK_OP_DOWNGRADE : RLK_OP_RENEW, now,
                        renew_timeout(client, hold, now));
 }
 
-static void send_release(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
+static void send_release(struct rlk_target *target, struct rlk_hold *hold, int64_t now)
 {
+    struct rlock_client *client = target->client;
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_op *op = new_op(hold);
 
     if (!op)
         return;
-    rlk_script_args_release(&req, client, hold,
-                            hold->ending.no_marker ? 0 : rlk_client_marker_ms(client));
-    if (rlk_script_append(client->watch.conn, &req, hold->server.with_text) != 0) {
+    op->alone = rlk_renewer_goes_alone(hold);
+    if (op->alone)
+        rlk_script_args_drop(&req, client, hold);
+    else
+        rlk_script_args_release(&req, client, hold,
+                                hold->ending.no_marker ? 0
+                                                       : rlk_client_marker_ms(client));
+    if (append(target, &req, hold, op) != 0) {
         free(op);
         return;
     }
-    put_hold_in_flight(&client->watch, op, RLK_OP_RELEASE, now,
+    put_hold_in_flight(&target->watch, op, RLK_OP_RELEASE, now,
                        rlk_client_command_timeout(client));
 }
 
@@ -217,9 +301,10 @@ static bool renews_along(const struct rlk_hold *hold, int64_t now)
 
 /* One renewal for all read holds of the lock: `due` first, then the others. So their next
  * renewals come due together with that of `due`. */
-static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due,
+static void send_read_renewals(struct rlk_target *target, struct rlk_hold *due,
                                int64_t now)
 {
+    struct rlock_client *client = target->client;
     struct rlk_lock *lock = due->lock;
     struct rlk_batch *batch = &lock->queue->renewal;
     const struct rlk_script_args_renew none = { .tell = false };
@@ -241,7 +326,7 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
                                              renew_lease(hold, now), none);
     }
     rlk_script_args_renewals(&req, client, lock, names, len);
-    if (rlk_script_append(client->watch.conn, &req, batch->with_text) != 0) {
+    if (rlk_script_append(target->watch.conn, &req, batch->with_text) != 0) {
         rlk_renewer_batch_clear(batch);
         return;
     }
@@ -262,7 +347,7 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
     }
     rlk_lock_ref_locked(lock);
     batch->op.asks = true;
-    rlk_renewer_put_in_flight(&client->watch, &batch->op, RLK_OP_RENEW_READS, now,
+    rlk_renewer_put_in_flight(&target->watch, &batch->op, RLK_OP_RENEW_READS, now,
                               timeout);
 }
 
@@ -298,6 +383,8 @@ int64_t rlk_renewer_retry_time(struct rlk_hold *hold, int64_t now)
 
 static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
 {
+    struct rlk_target *target = target_of(client, hold);
+
     if (now >= hold->end) {
         rlk_hold_lose_locked(
             hold, hold->fixed ? RLK_LOSS_FIXED_ENDED : RLK_LOSS_UNCONFIRMED, now);
@@ -314,12 +401,12 @@ static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64
         ((now >= hold->renew_at &&
           (!rlk_hold_is_retained(hold) || hold->lease.doubted)) ||
          now >= rlk_hold_contention_due(hold))) {
-        if (rlk_renewer_ready(&client->watch) && hold->reading && !hold->server.downgrade)
-            send_read_renewals(client, hold, now);
-        else if (rlk_renewer_ready(&client->watch))
-            send_renew(client, hold, now);
+        if (rlk_renewer_ready(&target->watch) && hold->reading && !hold->server.downgrade)
+            send_read_renewals(target, hold, now);
+        else if (rlk_renewer_ready(&target->watch))
+            send_renew(target, hold, now);
         else
-            rlk_watchdog_hurry(&client->watch, now, confirmed_ms(hold));
+            rlk_watchdog_hurry(&target->watch, now, confirmed_ms(hold));
         if (!hold->op)
             hold->renew_at = hold->ask_after = rlk_renewer_retry_time(hold, now);
     }
@@ -329,6 +416,7 @@ static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64
 /* CANCELLING, RELEASING or LOST: the timer has the last reference. */
 static void outside_due(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
 {
+    struct rlk_target *target = target_of(client, hold);
     bool lost = hold->state == RLK_HOLD_LOST;
 
     if (hold->op)
@@ -337,8 +425,8 @@ static void outside_due(struct rlock_client *client, struct rlk_hold *hold, int6
         rlk_hold_background_end_locked(hold);
         return;
     }
-    if (rlk_renewer_ready(&client->watch))
-        send_release(client, hold, now);
+    if (rlk_renewer_ready(&target->watch))
+        send_release(target, hold, now);
     hold->ending.release_sent = lost && hold->op;
     if (!hold->op)
         rlk_hold_background_locked(hold, rlk_renewer_retry_time(hold, now),
@@ -354,13 +442,14 @@ static int64_t renewal_period(const struct rlk_hold *hold)
 
 /* Whether a renewal that is due soon goes along with those that are due now: a few full
  * messages cost both sides less than many small ones. */
-static bool goes_along(const struct rlock_client *client, const struct rlk_timer *t,
+static bool goes_along(struct rlock_client *client, const struct rlk_timer *t,
                        int64_t now)
 {
-    if (!t || t->tag != RLK_TIMER_HOLD || !rlk_renewer_ready(&client->watch))
+    if (!t || t->tag != RLK_TIMER_HOLD)
         return false;
     const struct rlk_hold *hold = RLK_CONTAINER_OF(t, struct rlk_hold, timer);
-    return rlk_hold_is_live(hold) && hold->renew_at == t->when && hold->backoff_ms == 0 &&
+    return rlk_renewer_ready(&rlk_route_to(&client->route, hold->lock)->watch) &&
+           rlk_hold_is_live(hold) && hold->renew_at == t->when && hold->backoff_ms == 0 &&
            !hold->server.downgrade && rlk_hold_renewable_locked(hold) &&
            t->when - now <= renewal_period(hold) / ALONG_PART;
 }
@@ -368,15 +457,16 @@ static bool goes_along(const struct rlock_client *client, const struct rlk_timer
 /* Whether a full batch of renewals, the first of them due at `when`, belongs to a burst:
  * many holds were taken, or reached the server again, at one time. The due times decide,
  * so a thread that is late makes no burst. */
-static bool is_crowded(const struct rlock_client *client, const struct rlk_hold *hold,
+static bool is_crowded(const struct rlk_target *target, const struct rlk_hold *hold,
                        int64_t when)
 {
+    const struct rlock_client *client = target->client;
     size_t count = client->registry.holds_now;
 
     if (count < CROWD_MIN)
         return false;
     int64_t evenly = renewal_period(hold) / (int64_t)count * BATCH_MAX;
-    return when - client->watch.full_from < evenly / CROWD_FACTOR;
+    return when - target->watch.full_from < evenly / CROWD_FACTOR;
 }
 
 void rlk_renewer_spread(struct rlk_hold *hold, int64_t sent, int64_t now)
@@ -391,8 +481,9 @@ void rlk_renewer_spread(struct rlk_hold *hold, int64_t sent, int64_t now)
         hold->renew_at = now + 1;
 }
 
-int64_t rlk_renewer_run(struct rlock_client *client, bool *ret_need_conn)
+int64_t rlk_renewer_run(struct rlk_target *target)
 {
+    struct rlock_client *client = target->client;
     struct rlk_registry *reg = &client->registry;
     int64_t due, now;
 
@@ -402,16 +493,17 @@ int64_t rlk_renewer_run(struct rlock_client *client, bool *ret_need_conn)
         rlk_registry_wake_all_locked(reg);
     }
     now = rlk_clock_boot();
-    struct rlk_watch *watch = &client->watch;
-    size_t in_flight = watch->op_count;
+    struct rlk_watch *watch = &target->watch;
+    unsigned sent = watch->sent;
+    /* before it is looked up which server has which lock */
+    watch->changes = rlk_route_moves(&client->route);
     int64_t first_due = RLK_NEVER;
     int n;
     watch->crowded = false;
     for (n = 0;; n++) {
         struct rlk_timer *t = rlk_timer_first(&reg->timers);
         due = t ? t->when : RLK_NEVER;
-        bool along =
-            due > now && watch->op_count > in_flight && goes_along(client, t, now);
+        bool along = due > now && watch->sent != sent && goes_along(client, t, now);
         if (n == BATCH_MAX || (due > now && !along))
             break;
         rlk_timer_disarm(&reg->timers, t);
@@ -421,7 +513,6 @@ int64_t rlk_renewer_run(struct rlock_client *client, bool *ret_need_conn)
             client->peer_watch.begin |= reg->looks;
             continue;
         }
-        *ret_need_conn = true;
         if (t->tag == RLK_TIMER_LOCK) {
             rlk_renewer_refresh_due(
                 client, RLK_CONTAINER_OF(t, struct rlk_queue, timer)->lock, now);
@@ -431,7 +522,7 @@ int64_t rlk_renewer_run(struct rlock_client *client, bool *ret_need_conn)
         if (rlk_hold_is_live(hold)) {
             if (n == 0 && hold->renew_at == due) {
                 first_due = due;
-                watch->crowded = is_crowded(client, hold, due);
+                watch->crowded = is_crowded(target, hold, due);
             }
             if (along)
                 hold->renew_at = now;

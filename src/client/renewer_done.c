@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/probe.h"
 #include "client/client.h"
+#include "net/redirect.h"
 #include "net/server_error.h"
 #include "state/handoff.h"
 
@@ -28,13 +29,15 @@ enum {
 
 /* What came of a request, and its subject: one hold, or the holds that a batch names. */
 struct outcome {
-    struct rlock_client *client;
+    struct rlk_target *target;
+    struct rlock_client *client; /* the target's */
     const struct rlk_op *op;
     struct rlk_lock *lock;
     struct rlk_hold *hold;   /* NULL: about a batch */
     struct rlk_batch *batch; /* NULL: about a hold */
     struct rlk_answer answer;
     const struct rlk_fate *fates; /* of each hold, when the answer is DONE */
+    bool at_once; /* the request goes in another form, and need not wait for that */
     int64_t now;
 };
 
@@ -52,6 +55,14 @@ static void count_renewal(struct rlock_client *client, const struct rlk_answer *
 static bool is_confirmed(const struct outcome *o)
 {
     return o->op->proven || !rlk_confirm_is_on(&o->client->config.wait);
+}
+
+/* rule: P16 */
+/* Whether another node of the cluster has had the lock since the request left: what the
+ * node before says of it is no proof. (The doubt was taken back when it left.) */
+static bool is_outdated(const struct outcome *o, const struct rlk_hold *hold)
+{
+    return rlk_route_is_cluster(&o->client->route) && hold->lease.doubted;
 }
 
 /* rule: T6 */
@@ -86,7 +97,8 @@ static void renew_done(const struct outcome *o, struct rlk_hold *hold,
         hold->lease.few_replicas = op->few_replicas;
         hold->lease.unreadable = answer->unreadable != NULL;
         hold->lease.doubted = hold->fixed;
-        hold->renew_at = hold->ask_after = rlk_renewer_retry_time(hold, now);
+        hold->renew_at = hold->ask_after =
+            o->at_once ? now : rlk_renewer_retry_time(hold, now);
     } else if (fate->what == RLK_HELD) {
         RLK_PROBE2(lease_renewed, RLK_PROBE_TEXT(hold->lock->name), fate->remaining_ms);
         hold->lease.refused = hold->lease.reported_lost = false;
@@ -94,7 +106,7 @@ static void renew_done(const struct outcome *o, struct rlk_hold *hold,
         if (op->kind == RLK_OP_DOWNGRADE)
             hold->server.downgrade = false;
         rlk_handoff_tokens_locked(hold, fate, hold->tokens.asked);
-        if (!hold->fixed && is_confirmed(o))
+        if (!hold->fixed && is_confirmed(o) && !is_outdated(o, hold))
             rlk_hold_confirm_locked(hold, answer->sent, fate->remaining_ms);
         rlk_handoff_renewed_locked(hold, answer->sent, answer->flags, op->asks);
         rlk_handoff_answered_retained_locked(hold);
@@ -162,20 +174,21 @@ static void release_done(const struct outcome *o)
         if (rlk_cursor_set(answer->more))
             rlk_queue_go_on_locked(hold->lock, answer->more);
     }
-    if (answer->outcome == RLK_NOSCRIPT)
+    if (answer->outcome == RLK_NOSCRIPT || answer->redirected || o->at_once)
         hold->ending.release_sent = false;
     if (answer->outcome == RLK_REFUSED && answer->code == EACCES &&
         rlk_hold_denied_locked(hold, denied_until(hold, o->now)))
         return;
     if (answer->outcome == RLK_DONE || answer->outcome == RLK_REFUSED ||
-        (lost && answer->outcome != RLK_NOSCRIPT)) {
+        (lost && answer->outcome != RLK_NOSCRIPT && !answer->redirected && !o->at_once)) {
         rlk_hold_background_end_locked(hold);
         return;
     }
-    rlk_hold_background_locked(
-        hold,
-        answer->outcome == RLK_NOSCRIPT ? o->now : rlk_renewer_retry_time(hold, o->now),
-        hold->ending.give_up_at);
+    rlk_hold_background_locked(hold,
+                               answer->outcome == RLK_NOSCRIPT || o->at_once
+                                   ? o->now
+                                   : rlk_renewer_retry_time(hold, o->now),
+                               hold->ending.give_up_at);
 }
 
 /* How long to wait before a failed refresh is repeated: a short time at first. If it was
@@ -227,7 +240,10 @@ static void refresh_hold(const struct outcome *o, struct rlk_hold *hold,
         hold->request.need_ask || hold->request.ticket_sent > o->answer.sent)
         return;
     hold->request.flags = o->answer.flags;
-    hold->request.moves = o->answer.moves;
+    /* rule: P16 */
+    if (fate->what == RLK_HELD || hold->request.ticket == 0)
+        hold->request.moves = o->answer.moves; /* else a message may be of a server that
+                                                  had the lock before */
     if (fate->what == RLK_HELD) {
         int64_t left = fate->remaining_ms;
         if (left > hold->id.grant_ms) /* no grant is given for longer */
@@ -256,7 +272,7 @@ static void refresh_answered(const struct outcome *o)
         refresh_hold(o, o->batch->holds[i], &o->fates[i]);
     rlk_queue_answered_locked(o->lock, answer->sent, answer->pttl_ms, answer->flags);
     if (answer->flags & RLK_UNHEARD) {
-        atomic_store(&client->subscription.unheard_at, answer->sent);
+        atomic_store(&o->target->subscription.unheard_at, answer->sent);
         client->registry.subscriber_dirty = true;
     }
     if (queue->poll_again || queue->round_open)
@@ -303,9 +319,13 @@ static const struct operation operations[] = {
 };
 
 static const struct rlk_script *script_of(const struct operation *operation,
+                                          const struct rlk_op *op,
                                           const struct rlk_lock *lock)
 {
     enum rlk_script_id script;
+
+    if (op->alone)
+        return &rlk_scripts[op->kind == RLK_OP_RELEASE ? RLK_LOCK_DROP : RLK_LOCK_RAISE];
 
     memcpy(&script, (const char *)&rlk_kinds[lock->kind] + operation->script,
            sizeof(script));
@@ -332,7 +352,7 @@ static void read_reply(struct outcome *o, const struct operation *operation,
                        size_t text_size)
 {
     struct rlock_client *client = o->client;
-    const struct rlk_script *script = script_of(operation, o->lock);
+    const struct rlk_script *script = script_of(operation, o->op, o->lock);
 
     if (!reply) {
         RLK_COUNT(client->counters.unknown_outcomes);
@@ -341,9 +361,11 @@ static void read_reply(struct outcome *o, const struct operation *operation,
     RLK_COUNT(client->counters.round_trips);
     RLK_PROBE2(reply, script->name, RLK_PROBE_US(o->now - o->op->sent));
     rlk_client_answered(client, o->op->sent, o->now);
-    rlk_script_decode(client->watch.conn, script, reply, o->op->sent, &o->answer, fates,
-                      o->batch ? o->batch->count : 1, text, text_size);
-    o->answer.moves = rlk_conn_moves_seen(client->watch.conn);
+    rlk_script_decode(o->target->watch.conn, script, reply, o->op->sent, &o->answer,
+                      fates, o->batch ? o->batch->count : 1, text, text_size);
+    o->answer.moves = rlk_route_is_cluster(&client->route)
+                          ? o->op->changes
+                          : rlk_conn_moves_seen(o->target->watch.conn);
 }
 
 /* If the server does not know the script, the next request brings its text. If this
@@ -366,6 +388,26 @@ static void settle_text(struct outcome *o)
         o->hold->server.with_text = wants_text;
 }
 
+/* rule: P20 */
+/* What the answer says about the way of the next request about the hold: in what form it
+ * goes, and to which node. */
+static void settle_way(struct outcome *o, const struct rlk_op *op)
+{
+    struct rlk_hold *hold = o->hold;
+    const struct rlk_answer *answer = &o->answer;
+    const struct rlk_redirect *redirect =
+        answer->redirected ? rlk_conn_redirect(o->target->watch.conn) : NULL;
+    bool asks = redirect && redirect->kind == RLK_REDIRECT_ASK;
+    bool splits = !op->alone && (answer->split || asks);
+    bool was_asking = hold->server.asking;
+
+    if (answer->outcome == RLK_NOSCRIPT) /* the same request again, with the text */
+        return;
+    hold->server.asking = op->alone && asks;
+    hold->server.alone = hold->server.asking || splits;
+    o->at_once = rlk_renewer_goes_alone(hold) && (splits || !was_asking);
+}
+
 /* Ends the request, and has its operation take the answer. */
 static void finish(struct outcome *o, const struct operation *operation,
                    struct rlk_op *op)
@@ -377,6 +419,7 @@ static void finish(struct outcome *o, const struct operation *operation,
         rlk_lock_put_locked(o->lock);
     } else {
         o->hold->op = NULL;
+        settle_way(o, op);
         operation->done(o);
         free(op);
         rlk_hold_put_locked(o->hold);
@@ -391,16 +434,33 @@ static void take_out(struct rlk_watch *watch, struct rlk_op *op)
         watch->op_deadline = RLK_NEVER;
 }
 
+/* rule: P18 */
+/* The node does not have the lock, or cannot say: the map of the cluster follows. Locks:
+ * none may be held. */
+static void follow_redirect(struct rlk_target *target, bool redirected)
+{
+    const struct rlk_redirect *redirect =
+        redirected ? rlk_conn_redirect(target->watch.conn) : NULL;
+
+    if (redirect && redirect->kind == RLK_REDIRECT_MOVED)
+        rlk_cluster_moved(target, redirect);
+    else if (redirect)
+        rlk_cluster_asked(target, redirect);
+    else
+        rlk_cluster_reload(target->client->route.cluster);
+}
+
 static bool has_moved(const struct rlk_watch *watch)
 {
     return rlk_conn_state(watch->conn) == RLK_CONN_DEAD && rlk_conn_moved(watch->conn);
 }
 
-void rlk_renewer_done(struct rlock_client *client, struct rlk_op *op,
+void rlk_renewer_done(struct rlk_target *target, struct rlk_op *op,
                       const struct rlk_reply *reply)
 {
+    struct rlock_client *client = target->client;
     struct rlk_registry *reg = &client->registry;
-    struct rlk_watch *watch = &client->watch;
+    struct rlk_watch *watch = &target->watch;
     struct rlk_fate fates[RLK_RENEWER_NAMES_MAX] RLK_UNINITIALIZED;
     char text[RLK_SERVER_ERROR_SIZE] = "", shown[RLK_LOG_NAME_SIZE] = "";
     const struct operation *operation = &operations[op->kind];
@@ -408,19 +468,21 @@ void rlk_renewer_done(struct rlock_client *client, struct rlk_op *op,
 
     take_out(watch, op);
     if (op->kind == RLK_OP_WAIT) {
-        rlk_renewer_waited(client, reply);
+        rlk_renewer_waited(target, reply);
         if (has_moved(watch))
             rlk_subscriber_look(client);
         return;
     }
     if (op->kind == RLK_OP_BURY) {
-        rlk_peer_watch_answered(client, op, reply);
+        if (rlk_peer_watch_answered(client, op, watch->conn, reply))
+            follow_redirect(target, true);
         if (has_moved(watch))
             rlk_subscriber_look(client);
         return;
     }
     rlk_registry_lock(reg);
     struct outcome o = {
+        .target = target,
         .client = client,
         .answer = { .outcome = RLK_UNKNOWN, .code = ENOTCONN },
         .fates = fates,
@@ -435,6 +497,9 @@ void rlk_renewer_done(struct rlock_client *client, struct rlk_op *op,
     settle_text(&o);
     finish(&o, operation, op);
     rlk_registry_unlock(reg);
+    if (rlk_route_is_cluster(&client->route) && o.answer.outcome == RLK_RETRY &&
+        !o.answer.split)
+        follow_redirect(target, o.answer.redirected);
     rlk_reply_free(kept);
     char more[RLK_LOG_MORE_SIZE];
     if (text[0] && rlk_log_now(&watch->pace, o.now, 1, more))
@@ -442,5 +507,5 @@ void rlk_renewer_done(struct rlock_client *client, struct rlk_op *op,
                 shown,
                 o.answer.outcome == RLK_REFUSED && !o.answer.unreadable ? "refused"
                                                                         : "failed",
-                client->config.target.label, text, more);
+                target->endpoint->label, text, more);
 }

@@ -23,6 +23,11 @@ int64_t rlk_renewer_retry_time(struct rlk_hold *hold, int64_t now);
  * that left at `sent`. The renewal was due at renew_at, and comes earlier by a random
  * time, at most 7/8 of the time since `sent`. */
 void rlk_renewer_spread(struct rlk_hold *hold, int64_t sent, int64_t now);
+/* The target that the watchdog asks about the lock: it is wanted from now on. */
+struct rlk_target *rlk_renewer_target(struct rlock_client *client,
+                                      const struct rlk_lock *lock);
+/* Whether the next request about the hold names one key (P20). */
+bool rlk_renewer_goes_alone(const struct rlk_hold *hold);
 /* Records a request that was appended to the connection. */
 void rlk_renewer_put_in_flight(struct rlk_watch *watch, struct rlk_op *op,
                                enum rlk_op_kind kind, int64_t now, int64_t timeout);
@@ -31,7 +36,7 @@ bool rlk_renewer_batch_add(struct rlk_batch *batch, struct rlk_hold *hold);
 /* For how long a WAIT in flight may still keep the server from the requests behind it. */
 int64_t rlk_renewer_wait_left(const struct rlk_watch *watch, int64_t now);
 /* Takes the reply to a WAIT. NULL: none will come. */
-void rlk_renewer_waited(struct rlock_client *client, const struct rlk_reply *reply);
+void rlk_renewer_waited(struct rlk_target *target, const struct rlk_reply *reply);
 /* Gives back the references to the holds that a request named. */
 void rlk_renewer_batch_clear(struct rlk_batch *batch);
 /* Refreshes a lock whose refresh timer has run out. While there is no connection, a

@@ -61,8 +61,9 @@ static size_t name_holds(struct rlk_lock *lock)
     return len;
 }
 
-static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int64_t now)
+static void send_refresh(struct rlk_target *target, struct rlk_lock *lock, int64_t now)
 {
+    struct rlock_client *client = target->client;
     struct rlk_request req RLK_UNINITIALIZED;
 
     if (!lock->queue->round_open) {
@@ -79,7 +80,7 @@ static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int
     }
     rlk_script_args_refresh(&req, client, lock->kind, lock->name, lock->name_len,
                             lock->prefer, lock->queue->after, names, len);
-    if (rlk_script_append(client->watch.conn, &req, lock->queue->refresh.with_text) !=
+    if (rlk_script_append(target->watch.conn, &req, lock->queue->refresh.with_text) !=
         0) {
         lock->queue->poll_again = true; /* the reason for this refresh is still there */
         lock->queue->round_open = false;
@@ -87,20 +88,21 @@ static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int
         rlk_renewer_batch_clear(&lock->queue->refresh);
         return;
     }
+    rlk_route_use_mail_locked(&client->route, lock, now);
     rlk_lock_ref_locked(lock);
     lock->queue->op_goes_on = lock->queue->going_on;
     rlk_queue_went_on_locked(lock);
-    rlk_renewer_put_in_flight(&client->watch, &lock->queue->refresh.op, RLK_OP_REFRESH,
+    rlk_renewer_put_in_flight(&target->watch, &lock->queue->refresh.op, RLK_OP_REFRESH,
                               now, rlk_client_command_timeout(client));
 }
 
 /* The watchdog has no connection to ask on. If the server has answered a caller lately,
  * and since the last attempt to connect, it is there again: no waiting thread gets an
  * error, and the next attempt is made soon. */
-static void miss_connection(struct rlock_client *client, struct rlk_lock *lock,
-                            int64_t now)
+static void miss_connection(struct rlk_target *target, struct rlk_lock *lock, int64_t now)
 {
-    struct rlk_watch *watch = &client->watch;
+    struct rlock_client *client = target->client;
+    struct rlk_watch *watch = &target->watch;
 
     if (watch->down_since == 0 ||
         now - watch->down_since < RLK_RENEWER_OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS)
@@ -120,15 +122,15 @@ static void miss_connection(struct rlock_client *client, struct rlk_lock *lock,
  * waiting thread asks the server itself, before its presence ends. A second one asks if
  * the first gets no answer. But if callers have no connection either, only one attempt in
  * a while is made, whatever the number of locks. */
-static void poll_by_caller(struct rlock_client *client, struct rlk_lock *lock,
-                           int64_t now)
+static void poll_by_caller(struct rlk_target *target, struct rlk_lock *lock, int64_t now)
 {
+    struct rlock_client *client = target->client;
     int64_t presence = client->registry.presence_ns;
-    int64_t down_since = client->watch.down_since;
+    int64_t down_since = target->watch.down_since;
     int64_t *in_vain_at = &client->registry.asked_in_vain_at;
     unsigned asking = 0;
 
-    if (!atomic_load(&client->subscription.hears) || down_since == 0 ||
+    if (!atomic_load(&target->subscription.hears) || down_since == 0 ||
         now - down_since < presence / 6 || now - lock->queue->reached_at < presence / 2 ||
         now - lock->queue->sent_to_ask_at < presence / 6 ||
         now - *in_vain_at < presence / 6)
@@ -150,6 +152,7 @@ static void poll_by_caller(struct rlock_client *client, struct rlk_lock *lock,
 void rlk_renewer_refresh_due(struct rlock_client *client, struct rlk_lock *lock,
                              int64_t now)
 {
+    struct rlk_target *target = rlk_renewer_target(client, lock);
     struct rlk_registry *reg = &client->registry;
 
     if (rlk_list_empty(&lock->queue->asks) && !lock->queue->going_on)
@@ -162,12 +165,12 @@ void rlk_renewer_refresh_due(struct rlock_client *client, struct rlk_lock *lock,
                                                           sent */
         return;
     }
-    if (rlk_renewer_ready(&client->watch)) {
-        send_refresh(client, lock, now);
+    if (rlk_renewer_ready(&target->watch)) {
+        send_refresh(target, lock, now);
     } else {
         lock->queue->after = (struct rlk_cursor){ 0 }; /* the cursor would be stale */
-        miss_connection(client, lock, now);
-        poll_by_caller(client, lock, now);
+        miss_connection(target, lock, now);
+        poll_by_caller(target, lock, now);
         if (rlk_list_empty(&lock->queue->asks)) { /* the polls of other processes will
                                                      find the lock */
             rlk_queue_went_on_locked(lock);
@@ -176,7 +179,7 @@ void rlk_renewer_refresh_due(struct rlock_client *client, struct rlk_lock *lock,
     }
     if (lock->queue->refresh.op.kind == RLK_OP_NONE)
         rlk_timer_arm(&reg->timers, &lock->queue->timer,
-                      now + (rlk_renewer_ready(&client->watch) && !lock->queue->poll_again
+                      now + (rlk_renewer_ready(&target->watch) && !lock->queue->poll_again
                                  ? reg->presence_ns / 3
                                  : RLK_RENEWER_REFRESH_AGAIN_MS * RLK_NS_PER_MS));
 }

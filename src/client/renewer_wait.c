@@ -69,11 +69,12 @@ static long shortest_lease(const struct rlk_watch *watch)
 /* How long the next WAIT lasts at the server. A server counts what the connection has
  * written until then: if replicas took longer than each WAIT, and something were written
  * between any two, none would ever count. */
-static int64_t next_wait(const struct rlock_client *client, long lease_ms)
+static int64_t next_wait(const struct rlk_target *target, long lease_ms)
 {
+    const struct rlock_client *client = target->client;
     int64_t part = min_of(client->config.presence_ms * RLK_NS_PER_MS / PRESENCE_PARTS,
                           lease_ms * RLK_NS_PER_MS / LEASE_PARTS);
-    int64_t ns = min_of(part, FIRST_MS * RLK_NS_PER_MS) << client->watch.few;
+    int64_t ns = min_of(part, FIRST_MS * RLK_NS_PER_MS) << target->watch.few;
 
     ns = min_of(ns, LONGER_PARTS * part);
     return ns > WAIT_MIN_MS * RLK_NS_PER_MS ? ns : WAIT_MIN_MS * RLK_NS_PER_MS;
@@ -81,25 +82,27 @@ static int64_t next_wait(const struct rlock_client *client, long lease_ms)
 
 /* Whether a WAIT can be sent. Also with as many requests in flight as there may be:
  * replies wait for it. */
-static bool can_wait(const struct rlock_client *client)
+static bool can_wait(const struct rlk_target *target)
 {
-    const struct rlk_watch *watch = &client->watch;
+    const struct rlock_client *client = target->client;
+    const struct rlk_watch *watch = &target->watch;
 
     return rlk_confirm_is_on(&client->config.wait) && watch->wait.kind != RLK_OP_WAIT &&
            watch->conn && rlk_conn_state(watch->conn) == RLK_CONN_READY;
 }
 
-int64_t rlk_renewer_wait_due(const struct rlock_client *client)
+int64_t rlk_renewer_wait_due(const struct rlk_target *target)
 {
-    const struct rlk_watch *watch = &client->watch;
+    const struct rlk_watch *watch = &target->watch;
 
-    return can_wait(client) && shortest_lease(watch) > 0 ? watch->wait_at : RLK_NEVER;
+    return can_wait(target) && shortest_lease(watch) > 0 ? watch->wait_at : RLK_NEVER;
 }
 
-bool rlk_renewer_keep(struct rlock_client *client, struct rlk_op *op,
+bool rlk_renewer_keep(struct rlk_target *target, struct rlk_op *op,
                       struct rlk_reply *reply)
 {
-    struct rlk_watch *watch = &client->watch;
+    struct rlock_client *client = target->client;
+    struct rlk_watch *watch = &target->watch;
 
     /* errors, and holds that are gone, need no confirmation */
     if (!rlk_confirm_is_on(&client->config.wait) || !is_renewal(op) ||
@@ -132,9 +135,10 @@ static bool presses(const struct rlk_op *op)
 /* Of the renewals that replicas have not confirmed, ends those whose time has passed, or
  * that press; or all. `few`: too few replicas have confirmed them so far, which is the
  * reason if a hold is at risk meanwhile. Whether one has ended. */
-static bool end_unproven(struct rlock_client *client, bool all, bool few)
+static bool end_unproven(struct rlk_target *target, bool all, bool few)
 {
-    struct rlk_list *list = &client->watch.unproven, *next;
+    struct rlock_client *client = target->client;
+    struct rlk_list *list = &target->watch.unproven, *next;
     int64_t now = rlk_clock_boot();
     bool ended = false;
 
@@ -151,39 +155,40 @@ static bool end_unproven(struct rlock_client *client, bool all, bool few)
         if (!op->over)
             continue;
         ended = true;
-        rlk_renewer_done(client, op, NULL);
+        rlk_renewer_done(target, op, NULL);
     }
     return ended;
 }
 
-static void end_proven(struct rlock_client *client)
+static void end_proven(struct rlk_target *target)
 {
-    struct rlk_list *list = &client->watch.unproven, *l;
+    struct rlk_list *list = &target->watch.unproven, *l;
 
     while ((l = rlk_list_first(list)) != NULL) {
         struct rlk_op *op = RLK_CONTAINER_OF(l, struct rlk_op, link);
         op->proven = true;
-        rlk_renewer_done(client, op, op->kept);
+        rlk_renewer_done(target, op, op->kept);
     }
 }
 
 /* rule: P14 */
-void rlk_renewer_wait(struct rlock_client *client, int64_t now)
+void rlk_renewer_wait(struct rlk_target *target, int64_t now)
 {
-    struct rlk_watch *watch = &client->watch;
+    struct rlock_client *client = target->client;
+    struct rlk_watch *watch = &target->watch;
     struct rlk_confirm_command command;
 
-    if (!can_wait(client) || now < watch->wait_at)
+    if (!can_wait(target) || now < watch->wait_at)
         return;
     long lease_ms = shortest_lease(watch);
     if (lease_ms == 0)
         return;
-    int64_t ns = next_wait(client, lease_ms);
+    int64_t ns = next_wait(target, lease_ms);
     rlk_confirm_write(&command, &client->config.wait, ns);
     if (rlk_conn_append(watch->conn, command.argc, command.argv, command.len) != 0) {
         /* out of memory */
         watch->wait_at = now + RLK_RENEWER_REFRESH_AGAIN_MS * RLK_NS_PER_MS;
-        end_unproven(client, false, false);
+        end_unproven(target, false, false);
         return;
     }
     int64_t longest = ns + RLK_CONFIRM_LATE_MS * RLK_NS_PER_MS;
@@ -195,9 +200,10 @@ void rlk_renewer_wait(struct rlock_client *client, int64_t now)
 }
 
 /* rule: P12, P14 */
-void rlk_renewer_waited(struct rlock_client *client, const struct rlk_reply *reply)
+void rlk_renewer_waited(struct rlk_target *target, const struct rlk_reply *reply)
 {
-    struct rlk_watch *watch = &client->watch;
+    struct rlock_client *client = target->client;
+    struct rlk_watch *watch = &target->watch;
     char text[RLK_SERVER_ERROR_SIZE], more[RLK_LOG_MORE_SIZE];
     int64_t now = rlk_clock_boot();
     int code = 0;
@@ -212,17 +218,19 @@ void rlk_renewer_waited(struct rlock_client *client, const struct rlk_reply *rep
     int64_t lasted = now - watch->wait.sent;
     if (result == RLK_CONFIRM_ENOUGH) {
         watch->few -= watch->few > 0 && lasted < watch->wait_ns / SOON_PARTS;
-        end_proven(client);
+        end_proven(target);
         return;
     }
-    watch->few += watch->few < FEW_MAX;
+    /* Without a renewal it says nothing of how long replicas take: the server did not
+     * know the script, and the renewal with its text is behind this WAIT. */
+    watch->few += watch->few < FEW_MAX && !rlk_list_empty(&watch->unproven);
     if (result == RLK_CONFIRM_REPLICA)
         rlk_conn_leave(watch->conn, text);
     /* A server that does not wait, because of an error, is not asked all the time. */
     if (lasted < watch->wait_ns / 2)
         watch->wait_at = now + watch->wait_ns;
     bool few = result == RLK_CONFIRM_FEW;
-    if (end_unproven(client, !few, few) && rlk_log_now(&watch->pace, now, 1, more))
+    if (end_unproven(target, !few, few) && rlk_log_now(&watch->pace, now, 1, more))
         rlk_log(RLK_LOG_WARNING, "rlock: renewals at %s are not confirmed: %s%s",
-                client->config.target.label, text, more);
+                target->endpoint->label, text, more);
 }

@@ -6,11 +6,24 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/probe.h"
+#include "net/redirect.h"
 #include "net/server_error.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+/* A request on its way to a server. */
+struct visit {
+    struct rlock_client *client;
+    struct rlk_target *target;
+    struct rlk_conn *conn;
+    int64_t until;
+    unsigned changes; /* of the cluster's map, before it was asked */
+    int redirects;    /* how many were followed */
+    bool asking;      /* the node is getting the hash slot */
+    bool alone;       /* it names the lock's own key and no other */
+};
 
 /* No connection could be borrowed; nothing was sent. */
 static void say_why(int rc, struct rlk_answer *answer)
@@ -21,43 +34,75 @@ static void say_why(int rc, struct rlk_answer *answer)
     };
 }
 
-/* Borrows a connection. NULL: the answer says why there is none. */
-static struct rlk_conn *borrow(struct rlock_client *client, int64_t until,
-                               struct rlk_answer *answer)
+/* rule: P18 */
+/* Finds the node of the name (NULL: any node), waits for it if none is known, and makes
+ * the two threads know it. Returns 0, or the code for the caller. */
+static __attribute__((noinline)) int find_node(struct visit *v, const char *name,
+                                               size_t name_len)
 {
-    struct rlk_conn *conn = NULL;
-    int rc = rlk_pool_get(client->pool, until, &conn);
+    struct rlk_route *route = &v->client->route;
 
-    if (rc != 0)
-        say_why(rc, answer);
-    return conn;
+    if (v->asking) {
+        rlk_cluster_use(v->target);
+        return 0;
+    }
+    for (;;) {
+        v->changes = rlk_cluster_changes(route->cluster);
+        v->target =
+            name ? rlk_route_to_name(route, name, name_len) : rlk_route_to_any(route);
+        if (!rlk_route_is_nowhere(route, v->target))
+            break;
+        int rc = rlk_cluster_await(route->cluster, name, name_len, v->until);
+        if (rc != 0)
+            return rc;
+    }
+    rlk_cluster_use(v->target);
+    return 0;
 }
 
-/* The same for a request that gives back a lock. */
-static struct rlk_conn *borrow_first(struct rlock_client *client, int64_t until,
-                                     struct rlk_answer *answer)
+/* Borrows a connection to the server of the lock. False: the answer says why there is
+ * none. `goes_first`: the request gives back a lock. */
+static inline bool begin(struct visit *v, const char *name, size_t name_len,
+                         bool goes_first, struct rlk_answer *answer)
 {
-    struct rlk_conn *conn = NULL;
-    int rc = rlk_pool_get_first(client->pool, until, &conn);
+    int rc = 0;
 
-    if (rc != 0)
-        say_why(rc, answer);
-    return conn;
+    if (rlk_route_is_cluster(&v->client->route))
+        rc = find_node(v, name, name_len);
+    else
+        v->target = &v->client->route.target;
+    if (rc == 0)
+        rc = goes_first ? rlk_pool_get_first(v->target->pool, v->until, &v->conn)
+                        : rlk_pool_get(v->target->pool, v->until, &v->conn);
+    if (rc == 0)
+        return true;
+    say_why(rc, answer);
+    if (rc == ENOTCONN && rlk_route_is_cluster(&v->client->route)) {
+        if (!rlk_route_is_nowhere(&v->client->route, v->target))
+            rlk_cluster_failed(v->target);
+        rlk_cluster_reload(v->client->route.cluster);
+    }
+    return false;
+}
+
+static inline struct visit visit_to(struct rlock_client *client, int64_t until)
+{
+    return (struct visit){ .client = client, .until = until };
 }
 
 /* Gives a connection back at `now`. */
-static void put_at(struct rlock_client *client, struct rlk_conn *conn, int64_t now)
+static void put_at(struct rlk_target *target, struct rlk_conn *conn, int64_t now)
 {
     bool moved = rlk_conn_state(conn) == RLK_CONN_DEAD && rlk_conn_moved(conn);
 
-    rlk_pool_put_at(client->pool, conn, now);
+    rlk_pool_put_at(target->pool, conn, now);
     if (moved)
-        rlk_subscriber_look(client);
+        rlk_subscriber_look(target->client);
 }
 
-void rlk_rpc_put(struct rlock_client *client, struct rlk_conn *conn)
+void rlk_rpc_put(struct rlk_target *target, struct rlk_conn *conn)
 {
-    put_at(client, conn, rlk_clock_boot());
+    put_at(target, conn, rlk_clock_boot());
 }
 
 /* Counts what came of a request. `what`: the script's name, or the command's. */
@@ -85,40 +130,100 @@ static bool is_of_a_write(const struct rlk_answer *answer)
             answer->fate.what == RLK_RELEASED);
 }
 
+enum { REDIRECTS_MAX = 1 };
+
+/* rule: P18, P19 */
+/* The node of a cluster did not execute the request, or did not answer. Returns whether
+ * the request is to be made again at once: another node has the lock, or is getting it.
+ */
+static __attribute__((noinline)) bool follow(struct visit *v,
+                                             const struct rlk_answer *answer)
+{
+    const struct rlk_redirect *redirect =
+        answer->redirected ? rlk_conn_redirect(v->conn) : NULL;
+    bool asks = redirect && redirect->kind == RLK_REDIRECT_ASK;
+
+    if (!answer->answered)
+        rlk_cluster_failed(v->target);
+    if (redirect && !asks)
+        rlk_cluster_moved(v->target, redirect);
+    else if (!asks && !answer->split)
+        rlk_cluster_reload(v->client->route.cluster);
+    if (!redirect || v->asking || v->redirects++ >= REDIRECTS_MAX)
+        return false;
+    struct rlk_target *to = asks ? rlk_cluster_named(v->target, redirect) : v->target;
+    v->asking = asks;
+    v->target = to;
+    return to != NULL;
+}
+
 /* The round trip is over: counts it, and gives the connection back. A thread that stood
  * still may read the reply long after it came: what it says of the server is true for
- * `until` at the latest, by when it would have given up. */
-static void finish(struct rlock_client *client, struct rlk_conn *conn,
-                   const struct rlk_request *req, int64_t until,
+ * `until` at the latest, by when it would have given up. Returns whether the request is
+ * to be made again at once. */
+static bool finish(struct visit *v, const struct rlk_request *req,
                    struct rlk_answer *answer)
 {
     int64_t now = rlk_clock_boot();
+    struct rlk_target *target = v->target;
+    bool in_cluster = rlk_route_is_cluster(&v->client->route), again = false;
 
     if (is_of_a_write(answer))
-        rlk_conn_prove(conn);
-    answer->moves = rlk_conn_moves_seen(conn);
-    if (now > until) {
-        now = until;
+        rlk_conn_prove(v->conn);
+    answer->moves = in_cluster ? v->changes : rlk_conn_moves_seen(v->conn);
+    if (now > v->until) {
+        now = v->until;
         if (answer->server_us != 0)
-            rlk_conn_forget_time(conn);
+            rlk_conn_forget_time(v->conn);
     }
-    count_answer(client, rlk_scripts[req->script].name, answer, now);
-    put_at(client, conn, now);
+    count_answer(v->client, rlk_scripts[req->script].name, answer, now);
+    if (in_cluster && (answer->outcome == RLK_RETRY || answer->outcome == RLK_UNKNOWN))
+        again = follow(v, answer);
+    put_at(target, v->conn, now);
+    return again;
 }
 
-/* Runs a script whose answer can move D: replicas have to confirm it, if the client wants
- * that. */
-static void call(struct rlock_client *client, struct rlk_conn *conn,
-                 const struct rlk_request *req, int64_t until, struct rlk_answer *answer)
+/* rule: P20 */
+/* Whether the request, a renewal or a release of the hold, is to be made again with one
+ * key, at the node that has the hash slot. Locks: takes the registry's mu. */
+static __attribute__((noinline)) bool go_alone(struct visit *v,
+                                               const struct rlk_hold *hold, bool ends)
 {
-    const struct rlk_script_confirm by = { &client->config.wait, client->pool,
-                                           &client->patience };
+    struct rlk_registry *reg = &v->client->registry;
+
+    rlk_registry_lock(reg);
+    bool may = ends ? rlk_hold_may_end_alone(hold) : rlk_hold_may_raise_alone(hold);
+    rlk_registry_unlock(reg);
+    v->alone = may;
+    v->asking = false;
+    v->redirects = 0;
+    return may;
+}
+
+static void call_script(struct visit *v, const struct rlk_request *req,
+                        const struct rlk_script_confirm *by, struct rlk_answer *answer)
+{
+    if (!v->asking) {
+        rlk_script_call(v->conn, req, by, v->until, answer);
+        return;
+    }
+    rlk_script_call_asking(v->conn, req, v->until, answer);
+    if (by)
+        rlk_script_confirm(v->conn, by, v->until, answer);
+}
+
+/* For a script whose answer can move D: replicas have to confirm it, if the client wants
+ * that. NULL: it does not. */
+static const struct rlk_script_confirm *confirm_by(struct rlk_target *target,
+                                                   struct rlk_script_confirm *by)
+{
+    const struct rlk_confirm *wait = &target->client->config.wait;
 
     /* rule: P11 */
-    if (rlk_confirm_is_on(by.wait))
-        rlk_script_call_confirmed(conn, req, &by, until, answer);
-    else
-        rlk_script_call(conn, req, until, answer);
+    if (!rlk_confirm_is_on(wait))
+        return NULL;
+    *by = (struct rlk_script_confirm){ wait, target->pool, &target->patience };
+    return by;
 }
 
 /* Without memory, a request that has to be made in any case is put off, not refused. */
@@ -131,82 +236,102 @@ static void put_off(struct rlk_answer *answer)
 void rlk_rpc_acquire(struct rlock_client *client, struct rlk_script_args_acquire *args,
                      int64_t until, struct rlk_answer *answer)
 {
+    const struct rlk_lock *lock = args->hold->lock;
+    struct rlk_script_confirm by;
     struct rlk_request req RLK_UNINITIALIZED;
-    struct rlk_conn *conn = borrow(client, until, answer);
+    struct visit v = visit_to(client, until);
 
     /* rule: T3 */
-    if (!conn)
-        return;
-    /* Server time: the request must not run after this (T3). The clock's offset is an
-     * upper bound, so the limit is late by a round trip at most; markers last longer than
-     * that. */
-    args->not_after_us = rlk_conn_clock_offset_us(conn) + until / 1000;
-    rlk_script_args_acquire(&req, client, args);
-    call(client, conn, &req, until, answer);
-    finish(client, conn, &req, until, answer);
+    do {
+        if (!begin(&v, lock->name, lock->name_len, false, answer))
+            return;
+        /* Server time: the request must not run after this (T3). The clock's offset is an
+         * upper bound, so the limit is late by a round trip at most; markers last longer
+         * than that. */
+        args->not_after_us = rlk_conn_clock_offset_us(v.conn) + until / 1000;
+        rlk_script_args_acquire(&req, client, args);
+        call_script(&v, &req, confirm_by(v.target, &by), answer);
+    } while (finish(&v, &req, answer));
 }
 
 void rlk_rpc_release(struct rlock_client *client, const struct rlk_hold *hold, bool mark,
                      int64_t until, struct rlk_answer *answer)
 {
+    const struct rlk_lock *lock = hold->lock;
     struct rlk_request req RLK_UNINITIALIZED;
-    struct rlk_conn *conn = borrow_first(client, until, answer);
+    struct visit v = visit_to(client, until);
+    bool again;
 
-    if (conn) {
-        rlk_script_args_release(&req, client, hold,
-                                mark ? rlk_client_marker_ms(client) : 0);
-        rlk_script_call(conn, &req, until, answer);
-        finish(client, conn, &req, until, answer);
-    }
+    do {
+        if (!begin(&v, lock->name, lock->name_len, true, answer))
+            break;
+        if (v.alone)
+            rlk_script_args_drop(&req, client, hold);
+        else
+            rlk_script_args_release(&req, client, hold,
+                                    mark ? rlk_client_marker_ms(client) : 0);
+        call_script(&v, &req, NULL, answer);
+        again = finish(&v, &req, answer);
+    } while (again || (answer->split && !v.alone && !mark && go_alone(&v, hold, true)));
     put_off(answer);
 }
 
 void rlk_rpc_cancel(struct rlock_client *client, const struct rlk_hold *hold,
                     int64_t until, struct rlk_answer *answer)
 {
-    const struct rlk_script_confirm by = { &client->config.wait, client->pool,
-                                           &client->patience };
+    const struct rlk_lock *lock = hold->lock;
+    struct rlk_script_confirm space;
     struct rlk_request req RLK_UNINITIALIZED;
-    struct rlk_conn *conn = borrow_first(client, until, answer);
+    struct visit v = visit_to(client, until);
 
-    if (!conn)
-        return;
-    rlk_script_args_cancel(&req, client, hold, rlk_client_marker_ms(client));
-    rlk_script_call(conn, &req, until, answer);
-    /* rule: P11 */
-    if (rlk_confirm_is_on(by.wait))
-        rlk_script_confirm(conn, &by, until, answer);
-    finish(client, conn, &req, until, answer);
+    do {
+        if (!begin(&v, lock->name, lock->name_len, true, answer))
+            return;
+        const struct rlk_script_confirm *by = confirm_by(v.target, &space);
+        rlk_script_args_cancel(&req, client, hold, rlk_client_marker_ms(client));
+        call_script(&v, &req, NULL, answer);
+        if (by)
+            rlk_script_confirm(v.conn, by, until, answer);
+    } while (finish(&v, &req, answer));
 }
 
 void rlk_rpc_renew(struct rlock_client *client, const struct rlk_hold *hold,
                    long lease_ms, struct rlk_script_args_renew with, int64_t until,
                    struct rlk_answer *answer)
 {
+    const struct rlk_lock *lock = hold->lock;
+    struct rlk_script_confirm by;
     struct rlk_request req RLK_UNINITIALIZED;
-    struct rlk_conn *conn = borrow(client, until, answer);
+    struct visit v = visit_to(client, until);
 
-    if (!conn)
-        return;
-    rlk_script_args_renew(&req, client, hold, lease_ms, with);
-    if (with.looks)
-        rlk_script_call(conn, &req, until, answer);
-    else
-        call(client, conn, &req, until, answer);
-    finish(client, conn, &req, until, answer);
+    /* with one key, the request does nothing of what is asked for besides */
+    bool plain = !with.looks && !with.tokens && with.mark == 0, again;
+
+    do {
+        if (!begin(&v, lock->name, lock->name_len, false, answer))
+            return;
+        if (v.alone)
+            rlk_script_args_raise(&req, client, hold, lease_ms);
+        else
+            rlk_script_args_renew(&req, client, hold, lease_ms, with);
+        call_script(&v, &req, with.looks ? NULL : confirm_by(v.target, &by), answer);
+        again = finish(&v, &req, answer);
+    } while (again || (answer->split && !v.alone && plain && go_alone(&v, hold, false)));
 }
 
 void rlk_rpc_downgrade(struct rlock_client *client, const struct rlk_hold *hold,
                        long lease_ms, int64_t until, struct rlk_answer *answer)
 {
+    const struct rlk_lock *lock = hold->lock;
     struct rlk_request req RLK_UNINITIALIZED;
-    struct rlk_conn *conn = borrow(client, until, answer);
+    struct visit v = visit_to(client, until);
 
-    if (conn) {
+    do {
+        if (!begin(&v, lock->name, lock->name_len, false, answer))
+            break;
         rlk_script_args_downgrade(&req, client, hold, lease_ms);
-        rlk_script_call(conn, &req, until, answer);
-        finish(client, conn, &req, until, answer);
-    }
+        call_script(&v, &req, NULL, answer);
+    } while (finish(&v, &req, answer));
     put_off(answer);
 }
 
@@ -220,21 +345,21 @@ void rlk_rpc_go_on(struct rlock_client *client, int kind, const char *name,
         struct rlk_answer answer;
         struct rlk_request req RLK_UNINITIALIZED;
         struct rlk_reply *reply = NULL;
-        struct rlk_conn *conn = borrow(client, until, &answer);
-        if (!conn)
+        struct visit v = visit_to(client, until);
+        if (!begin(&v, name, name_len, false, &answer))
             return;
         /* the request names no waiter of this process */
         rlk_script_args_refresh(&req, client, kind, name, name_len, prefer, after, "", 0);
-        rlk_script_call_raw(conn, &req, until, &answer, &reply);
+        rlk_script_call_raw(v.conn, &req, until, &answer, &reply);
         if (answer.outcome == RLK_DONE) {
             bool loaded = answer.loaded;
-            rlk_script_decode(conn, &rlk_scripts[req.script], reply, answer.sent, &answer,
-                              NULL, 0, NULL, 0);
+            rlk_script_decode(v.conn, &rlk_scripts[req.script], reply, answer.sent,
+                              &answer, NULL, 0, NULL, 0);
             answer.loaded = loaded;
             answer.answered = true;
             rlk_reply_free(reply);
         }
-        finish(client, conn, &req, until, &answer);
+        finish(&v, &req, &answer);
         after = answer.outcome == RLK_DONE ? answer.more : (struct rlk_cursor){ 0 };
     }
 }
@@ -244,39 +369,84 @@ void rlk_rpc_request(struct rlock_client *client, const struct rlk_request *req,
                      struct rlk_reply **ret_raw)
 {
     int64_t started = rlk_clock_boot();
+    struct visit v = visit_to(client, until);
     /* a broken connection shows at once: a few tries are not a storm */
     for (int tries = 0; tries < 3; tries++) {
-        struct rlk_conn *conn = borrow(client, until, ret_answer);
-        if (!conn)
+        if (!begin(&v, req->name, req->name_len, false, ret_answer))
             return;
+        v.asking = v.asking && !ret_raw; /* nothing but an inspection has such a reply */
         if (ret_raw)
-            rlk_script_call_raw(conn, req, until, ret_answer, ret_raw);
+            rlk_script_call_raw(v.conn, req, until, ret_answer, ret_raw);
         else
-            rlk_script_call(conn, req, until, ret_answer);
-        bool dead = rlk_conn_state(conn) == RLK_CONN_DEAD;
-        finish(client, conn, req, until, ret_answer);
+            call_script(&v, req, NULL, ret_answer);
+        bool dead = rlk_conn_state(v.conn) == RLK_CONN_DEAD;
+        bool again = finish(&v, req, ret_answer);
         if (ret_answer->outcome == RLK_DONE || ret_answer->outcome == RLK_REFUSED ||
-            !dead || rlk_clock_boot() - started > (until - started) / 2)
+            (!dead && !again) || rlk_clock_boot() - started > (until - started) / 2)
             return;
     }
 }
 
-int rlk_rpc_command(struct rlock_client *client, int argc, const char *const *argv,
-                    int64_t until, struct rlk_answer *ret_answer,
-                    struct rlk_reply **ret_reply)
+/* Runs a command on the connection, and gives that back. */
+static int run_command(struct visit *v, int argc, const char *const *argv,
+                       struct rlk_answer *ret_answer, struct rlk_reply **ret_reply)
 {
     size_t len[RLK_RPC_WORDS_MAX];
-    struct rlk_conn *conn;
 
     for (int i = 0; i < argc; i++)
         len[i] = strlen(argv[i]);
-    int rc = rlk_pool_get(client->pool, until, &conn);
-    if (rc != 0)
-        return rc;
-    rlk_script_command(conn, argc, argv, len, until, ret_answer, ret_reply);
-    count_answer(client, argv[0], ret_answer, rlk_clock_boot());
-    rlk_rpc_put(client, conn);
+    rlk_script_command(v->conn, argc, argv, len, v->until, ret_answer, ret_reply);
+    count_answer(v->client, argv[0], ret_answer, rlk_clock_boot());
+    rlk_rpc_put(v->target, v->conn);
     return ret_answer->outcome == RLK_DONE ? 0 : ret_answer->code;
+}
+
+int rlk_rpc_command(struct rlock_client *client, const char *key, int argc,
+                    const char *const *argv, int64_t until, struct rlk_answer *ret_answer,
+                    struct rlk_reply **ret_reply)
+{
+    struct visit v = visit_to(client, until);
+    struct rlk_answer why;
+
+    if (!begin(&v, key, key ? strlen(key) : 0, false, &why))
+        return why.code;
+    return run_command(&v, argc, argv, ret_answer, ret_reply);
+}
+
+int rlk_rpc_command_at(struct rlk_target *target, int argc, const char *const *argv,
+                       int64_t until, struct rlk_answer *ret_answer,
+                       struct rlk_reply **ret_reply)
+{
+    struct visit v = visit_to(target->client, until);
+
+    v.target = target;
+    int rc = rlk_pool_get(target->pool, until, &v.conn);
+    return rc != 0 ? rc : run_command(&v, argc, argv, ret_answer, ret_reply);
+}
+
+int rlk_rpc_borrow(struct rlock_client *client, int64_t until,
+                   struct rlk_target **ret_target, struct rlk_conn **ret_conn)
+{
+    struct visit v = visit_to(client, until);
+    struct rlk_answer why;
+
+    if (!begin(&v, NULL, 0, false, &why))
+        return why.code;
+    *ret_target = v.target;
+    *ret_conn = v.conn;
+    return 0;
+}
+
+struct rlk_target *rlk_rpc_server(struct rlock_client *client, size_t i, int64_t until)
+{
+    struct rlk_cluster *cluster = client->route.cluster;
+
+    if (!cluster)
+        return i == 0 ? &client->route.target : NULL;
+    if (i == 0 && !rlk_cluster_at(cluster, 0) &&
+        rlk_cluster_await(cluster, NULL, 0, until) != 0)
+        return &client->route.target; /* the next request says why */
+    return rlk_cluster_at(cluster, i);
 }
 
 /* rule: P14 */
@@ -292,7 +462,8 @@ int rlk_rpc_check_aof(struct rlock_client *client)
     if (!client->config.wait.aof)
         return 0;
     rlk_confirm_write(&command, &own, RLK_NS_PER_MS);
-    int rc = rlk_rpc_command(client, command.argc, command.argv, until, &answer, &reply);
+    int rc =
+        rlk_rpc_command(client, NULL, command.argc, command.argv, until, &answer, &reply);
     rlk_reply_free(reply);
     snprintf(said, sizeof(said), "%s", rlk_error_message());
     if (rc == EPROTO && answer.answered &&

@@ -29,9 +29,9 @@ void rlk_rpc_renew(struct rlock_client *client, const struct rlk_hold *hold,
 void rlk_rpc_downgrade(struct rlock_client *client, const struct rlk_hold *hold,
                        long lease_ms, int64_t until, struct rlk_answer *answer);
 
-/* Gives a borrowed connection back to the client's pool. If it showed that the server is
+/* Gives a borrowed connection back to the target's pool. If it showed that the server is
  * no master any more, the subscriber checks that it listens where the locks are. */
-void rlk_rpc_put(struct rlock_client *client, struct rlk_conn *conn);
+void rlk_rpc_put(struct rlk_target *target, struct rlk_conn *conn);
 
 /* Continues the hand-over of a lock of this kind behind `after`, until it is complete
  * (T11). Does nothing if `after` is not set. */
@@ -49,11 +49,21 @@ void rlk_rpc_request(struct rlock_client *client, const struct rlk_request *req,
  */
 int rlk_rpc_check_aof(struct rlock_client *client);
 
-/* Runs a command of at most this many words, once. Returns 0 with *ret_reply, or the code
- * for the caller. */
+/* Runs a command of at most this many words, once, where this key is; NULL: at any
+ * server. Returns 0 with *ret_reply, or the code for the caller. */
 enum { RLK_RPC_WORDS_MAX = 8 };
-int rlk_rpc_command(struct rlock_client *client, int argc, const char *const *argv,
-                    int64_t until, struct rlk_answer *ret_answer,
+int rlk_rpc_command(struct rlock_client *client, const char *key, int argc,
+                    const char *const *argv, int64_t until, struct rlk_answer *ret_answer,
                     struct rlk_reply **ret_reply);
+/* The same at this server. */
+int rlk_rpc_command_at(struct rlk_target *target, int argc, const char *const *argv,
+                       int64_t until, struct rlk_answer *ret_answer,
+                       struct rlk_reply **ret_reply);
+/* Borrows a connection to any server, for rlk_rpc_put. Returns 0, or the code for the
+ * caller. */
+int rlk_rpc_borrow(struct rlock_client *client, int64_t until,
+                   struct rlk_target **ret_target, struct rlk_conn **ret_conn);
+/* The i-th server that has locks; NULL: there are no more. */
+struct rlk_target *rlk_rpc_server(struct rlock_client *client, size_t i, int64_t until);
 
 #endif

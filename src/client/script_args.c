@@ -5,10 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct rlk_kind *begin(struct rlk_request *req, const struct rlk_lock *lock,
+static const struct rlk_kind *begin(struct rlk_request *req,
+                                    const struct rlock_client *client,
+                                    const struct rlk_lock *lock,
                                     enum rlk_script_id script)
 {
-    rlk_request_init(req, script, lock->name, lock->name_len);
+    rlk_request_init(req, script, rlk_client_is_sharded(client), lock->name,
+                     lock->name_len);
     return &rlk_kinds[lock->kind];
 }
 
@@ -23,7 +26,7 @@ void rlk_script_args_acquire(struct rlk_request *req, const struct rlock_client 
     const struct rlk_hold *hold = ask->hold;
     const struct rlk_lock *lock = hold->lock;
     const struct rlk_kind *kind =
-        begin(req, lock,
+        begin(req, client, lock,
               hold->reading ? rlk_kinds[lock->kind].read : rlk_kinds[lock->kind].acquire);
 
     rlk_request_add_id(req, client->uuid, &hold->id);
@@ -67,7 +70,7 @@ void rlk_script_args_release(struct rlk_request *req, const struct rlock_client 
                              const struct rlk_hold *hold, int64_t marker_ms)
 {
     const struct rlk_lock *lock = hold->lock;
-    const struct rlk_kind *kind = begin(req, lock, rlk_kinds[lock->kind].release);
+    const struct rlk_kind *kind = begin(req, client, lock, rlk_kinds[lock->kind].release);
 
     rlk_request_add_id(req, client->uuid, &hold->id);
     rlk_request_add_int(req, marker_ms);
@@ -82,7 +85,7 @@ void rlk_script_args_cancel(struct rlk_request *req, const struct rlock_client *
                             const struct rlk_hold *hold, int64_t marker_ms)
 {
     const struct rlk_kind *kind =
-        begin(req, hold->lock, rlk_kinds[hold->lock->kind].cancel);
+        begin(req, client, hold->lock, rlk_kinds[hold->lock->kind].cancel);
 
     rlk_request_add_id(req, client->uuid, &hold->id);
     rlk_request_add_int(req, marker_ms);
@@ -99,12 +102,12 @@ void rlk_script_args_renew(struct rlk_request *req, const struct rlock_client *c
     if (has_readers(&rlk_kinds[lock->kind])) {
         char buf[RLK_SCRIPT_ARGS_RENEWAL_SIZE];
         size_t len = rlk_script_args_renewal_write(buf, client, hold, lease_ms, with);
-        begin(req, lock, rlk_kinds[lock->kind].renew);
+        begin(req, client, lock, rlk_kinds[lock->kind].renew);
         rlk_request_add(req, client->uuid, RLK_UUID_LEN);
         rlk_request_add(req, buf, len);
         return;
     }
-    begin(req, lock, rlk_kinds[lock->kind].renew);
+    begin(req, client, lock, rlk_kinds[lock->kind].renew);
     rlk_request_add_id(req, client->uuid, &hold->id);
     rlk_request_add_int(req, lease_ms);
     rlk_request_add_channel(req, lock->name, lock->name_len);
@@ -119,10 +122,27 @@ void rlk_script_args_renew(struct rlk_request *req, const struct rlock_client *c
         rlk_request_add_int(req, 1);
 }
 
+void rlk_script_args_raise(struct rlk_request *req, const struct rlock_client *client,
+                           const struct rlk_hold *hold, int64_t lease_ms)
+{
+    begin(req, client, hold->lock, RLK_LOCK_RAISE);
+    rlk_request_add_id(req, client->uuid, &hold->id);
+    rlk_request_add_int(req, lease_ms);
+    rlk_request_add_int(req, rlk_confirm_is_on(&client->config.wait));
+}
+
+void rlk_script_args_drop(struct rlk_request *req, const struct rlock_client *client,
+                          const struct rlk_hold *hold)
+{
+    begin(req, client, hold->lock, RLK_LOCK_DROP);
+    rlk_request_add_id(req, client->uuid, &hold->id);
+    rlk_request_add_channel(req, hold->lock->name, hold->lock->name_len);
+}
+
 void rlk_script_args_downgrade(struct rlk_request *req, const struct rlock_client *client,
                                const struct rlk_hold *hold, int64_t lease_ms)
 {
-    begin(req, hold->lock, rlk_kinds[hold->lock->kind].downgrade);
+    begin(req, client, hold->lock, rlk_kinds[hold->lock->kind].downgrade);
     rlk_request_add_id(req, client->uuid, &hold->id);
     rlk_request_add_int(req, lease_ms);
     rlk_request_add_int(req, hold->prefer);
@@ -135,7 +155,8 @@ void rlk_script_args_refresh(struct rlk_request *req, const struct rlock_client 
                              int kind, const char *name, size_t name_len, int prefer,
                              struct rlk_cursor after, const char *names, size_t names_len)
 {
-    rlk_request_init(req, rlk_kinds[kind].refresh, name, name_len);
+    rlk_request_init(req, rlk_kinds[kind].refresh, rlk_client_is_sharded(client), name,
+                     name_len);
     rlk_request_add(req, client->uuid, RLK_UUID_LEN);
     rlk_request_add_int(req, client->config.presence_ms);
     if (has_readers(&rlk_kinds[kind]))
@@ -161,7 +182,7 @@ void rlk_script_args_renewals(struct rlk_request *req, const struct rlock_client
                               const struct rlk_lock *lock, const char *names,
                               size_t names_len)
 {
-    begin(req, lock, rlk_kinds[lock->kind].renew);
+    begin(req, client, lock, rlk_kinds[lock->kind].renew);
     rlk_request_add(req, client->uuid, RLK_UUID_LEN);
     rlk_request_add_borrowed(req, names, names_len);
 }

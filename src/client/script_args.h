@@ -37,6 +37,11 @@ struct rlk_script_args_renew {
 void rlk_script_args_renew(struct rlk_request *req, const struct rlock_client *client,
                            const struct rlk_hold *hold, int64_t lease_ms,
                            struct rlk_script_args_renew with);
+/* The renewal of an exclusive hold, and its release, with one key (P20). */
+void rlk_script_args_raise(struct rlk_request *req, const struct rlock_client *client,
+                           const struct rlk_hold *hold, int64_t lease_ms);
+void rlk_script_args_drop(struct rlk_request *req, const struct rlock_client *client,
+                          const struct rlk_hold *hold);
 void rlk_script_args_downgrade(struct rlk_request *req, const struct rlock_client *client,
                                const struct rlk_hold *hold, int64_t lease_ms);
 /* `names`: ids of waiters without the uuid, with a blank after each; borrowed until the

@@ -9,7 +9,7 @@
 #include "client/loop.h"
 #include "net/conn.h"
 
-/* A client's part; used by the thread only, except `member` and the atomic fields. */
+/* A target's part; used by the thread only, except `member` and the atomic fields. */
 struct rlk_subscription {
     struct rlk_loop_member member;
     struct rlk_conn *conn;
@@ -32,9 +32,10 @@ struct rlk_subscription {
     _Atomic int64_t unheard_at;
     int64_t up_at;    /* when SUBSCRIBE was last confirmed */
     int64_t leave_at; /* the earliest time to leave a server that is another one */
-    struct rlk_log_pace pace;                                   /* of refusals */
-    struct rlk_log_pace link_pace, paces[RLK_HOLD_EVENT_KINDS]; /* of lines */
-    _Atomic int64_t away_since; /* told_down: when the server last answered; else 0 */
+    int64_t rested;   /* how long the last connection was silent before it was closed */
+    struct rlk_log_pace pace;      /* of refusals */
+    struct rlk_log_pace link_pace; /* of lines */
+    _Atomic int64_t away_since;    /* told_down: when the server last answered; else 0 */
     /* The connection's epoll set: the thread polls it, so that a leader (leader.h) can
      * stop the connection's input from waking the thread; -1: none. */
     int watch_fd, leader_fd; /* leader_fd: the registry's, closed here */
@@ -46,18 +47,19 @@ struct rlk_subscription {
 };
 
 struct rlock_client;
+struct rlk_target;
 
-/* Begins to listen for a client. Returns 0, EAGAIN, ENOMEM, EMFILE or ENFILE. */
-int rlk_subscriber_join(struct rlock_client *client);
-/* Returns when the thread does not use the client any more. May be called on the
+/* Begins to listen at a target. Returns 0, EAGAIN, ENOMEM, EMFILE or ENFILE. */
+int rlk_subscriber_join(struct rlk_target *target);
+/* Returns when the thread does not use the target any more. May be called on the
  * thread itself. */
-void rlk_subscriber_leave(struct rlock_client *client);
+void rlk_subscriber_leave(struct rlk_target *target);
 /* Makes the thread check that it listens where the locks are. Locks: takes the
  * registry's mu. */
 void rlk_subscriber_look(struct rlock_client *client);
 /* Reads the mailbox in place of the thread, which has lent it (leader.h). False: the
  * thread must look itself. Locks: takes the registry's mu. */
-bool rlk_subscriber_read(struct rlock_client *client);
+bool rlk_subscriber_read(struct rlk_target *target);
 /* Whether the calling thread is the subscriber, which hears nothing meanwhile. */
 bool rlk_subscriber_is_self(void);
 /* In a child: the thread is the parent's. */

@@ -9,6 +9,9 @@
  * arrives on it while a request is late, all requests in flight have failed with outcome
  * unknown; the timer of each repeats it on a new connection. Where replicas have to
  * confirm renewals, renewer_wait.c keeps the replies until they have.
+ *
+ * In a cluster, each node that is used has such a connection. The client's own target has
+ * none there: it runs the timers for all of them, and loads the map of the cluster.
  */
 #include "client/watchdog.h"
 
@@ -21,8 +24,10 @@ enum {
     BACKOFF_FIRST_MS = 10,
     BACKOFF_MAX_MS = 1000,
     TELL_AFTER_MS = 500,
-    HURRY_PARTS = 20, /* of the shortest lease that must be renewed, */
-    HURRY_MIN_MS = 5  /* but at least this: the longest time between two tries */
+    RELOAD_AFTER_MS = 100, /* another node may have the locks of one that cannot be
+                              reached */
+    HURRY_PARTS = 20,      /* of the shortest lease that must be renewed, */
+    HURRY_MIN_MS = 5       /* but at least this: the longest time between two tries */
 };
 
 static int64_t step(struct rlk_loop_member *member, int64_t now);
@@ -45,30 +50,41 @@ static void init(void)
     loop_rc = rlk_loop_init(&loop);
 }
 
-static struct rlock_client *client_of(struct rlk_loop_member *member)
+static struct rlk_target *target_of(struct rlk_loop_member *member)
 {
-    return RLK_CONTAINER_OF(member, struct rlock_client, watch.member);
+    return RLK_CONTAINER_OF(member, struct rlk_target, watch.member);
 }
 
-int rlk_watchdog_join(struct rlock_client *client)
+/* Whether the target does what is done once for a client. */
+static bool is_own(const struct rlk_target *target)
 {
+    return target == &target->client->route.target;
+}
+
+void rlk_watchdog_init(struct rlk_watch *watch)
+{
+    rlk_list_init(&watch->ops);
+    rlk_list_init(&watch->unproven);
+    watch->backoff_ms = BACKOFF_FIRST_MS;
+    watch->op_deadline = RLK_NEVER;
+}
+
+int rlk_watchdog_join(struct rlk_target *target)
+{
+    struct rlock_client *client = target->client;
     rlk_sync_once(&once, init);
     if (loop_rc != 0)
         return loop_rc;
-    rlk_list_init(&client->watch.ops);
-    rlk_list_init(&client->watch.unproven);
-    client->watch.backoff_ms = BACKOFF_FIRST_MS;
-    client->watch.op_deadline = RLK_NEVER;
-    client->watch.moves_done = atomic_load(&client->moves.count);
-    int rc = rlk_loop_join(&loop, &client->watch.member);
-    if (rc == 0)
+    target->watch.moves_done = atomic_load(&target->moves.count);
+    int rc = rlk_loop_join(&loop, &target->watch.member);
+    if (rc == 0 && is_own(target))
         client->registry.watchdog = &loop.bell;
     return rc;
 }
 
-void rlk_watchdog_leave(struct rlock_client *client)
+void rlk_watchdog_leave(struct rlk_target *target)
 {
-    rlk_loop_leave(&loop, &client->watch.member);
+    rlk_loop_leave(&loop, &target->watch.member);
 }
 
 void rlk_watchdog_forget(void)
@@ -78,8 +94,14 @@ void rlk_watchdog_forget(void)
 
 static int fd(struct rlk_loop_member *member, short *ret_events)
 {
-    struct rlk_watch *watch = &client_of(member)->watch;
-    if (!watch->conn || rlk_client_is_over(client_of(member)))
+    struct rlk_target *target = target_of(member);
+    struct rlk_watch *watch = &target->watch;
+
+    if (rlk_client_is_over(target->client))
+        return -1;
+    if (rlk_route_is_nowhere(&target->client->route, target))
+        return rlk_cluster_load_fd(target->client->route.cluster, ret_events);
+    if (!watch->conn)
         return -1;
     *ret_events = rlk_conn_events(watch->conn);
     return rlk_conn_fd(watch->conn);
@@ -87,14 +109,17 @@ static int fd(struct rlk_loop_member *member, short *ret_events)
 
 static int other_fd(struct rlk_loop_member *member)
 {
-    return rlk_peer_watch_fd(client_of(member));
+    const struct rlk_target *target = target_of(member);
+
+    return is_own(target) ? rlk_peer_watch_fd(target->client) : -1;
 }
 
 /* ---- the connection */
 
-static void drop_conn(struct rlock_client *client, int64_t now)
+static void drop_conn(struct rlk_target *target, int64_t now)
 {
-    struct rlk_watch *watch = &client->watch;
+    struct rlock_client *client = target->client;
+    struct rlk_watch *watch = &target->watch;
     struct rlk_list *l = rlk_list_first(&watch->ops);
 
     if (l)
@@ -105,9 +130,13 @@ static void drop_conn(struct rlock_client *client, int64_t now)
                 rlk_conn_error_text(watch->conn));
     while ((l = rlk_list_first(&watch->ops)) != NULL ||
            (l = rlk_list_first(&watch->unproven)) != NULL)
-        rlk_renewer_done(client, RLK_CONTAINER_OF(l, struct rlk_op, link), NULL);
+        rlk_renewer_done(target, RLK_CONTAINER_OF(l, struct rlk_op, link), NULL);
     rlk_conn_free(watch->conn);
     watch->conn = NULL;
+    if (rlk_route_is_cluster(&client->route)) {
+        rlk_cluster_failed(target);
+        rlk_cluster_reload(client->route.cluster);
+    }
     watch->opening = false;
     watch->retry_at = now + watch->backoff_ms * RLK_NS_PER_MS;
     watch->backoff_ms =
@@ -115,27 +144,28 @@ static void drop_conn(struct rlock_client *client, int64_t now)
 }
 
 /* While the mailbox is alive, only this line reports that leases cannot be renewed. */
-static void tell_down(struct rlock_client *client, int64_t now)
+static void tell_down(struct rlk_target *target, int64_t now)
 {
-    struct rlk_watch *watch = &client->watch;
+    struct rlk_watch *watch = &target->watch;
     char lasted[RLK_LOG_NUMBER_SIZE];
 
-    if (watch->told_down || !atomic_load(&client->subscription.hears) ||
+    if (watch->told_down || !atomic_load(&target->subscription.hears) ||
         now - watch->down_since < TELL_AFTER_MS * RLK_NS_PER_MS)
         return;
     watch->told_down = true;
     rlk_log(RLK_LOG_WARNING, "rlock: no connection to renew leases at %s for %s s: %s",
-            client->config.target.label, rlk_log_seconds(lasted, now - watch->down_since),
+            target->endpoint->label, rlk_log_seconds(lasted, now - watch->down_since),
             rlk_conn_error_text(watch->conn));
 }
 
 /* The handshake failed. */
-static void count_failure(struct rlock_client *client, int64_t now)
+static void count_failure(struct rlk_target *target, int64_t now)
 {
-    enum rlk_failure why = rlk_conn_failure(client->watch.conn);
+    struct rlock_client *client = target->client;
+    enum rlk_failure why = rlk_conn_failure(target->watch.conn);
 
     RLK_COUNT(client->counters.connect_failures);
-    tell_down(client, now);
+    tell_down(target, now);
     if (why != RLK_FAIL_ACCESS && why != RLK_FAIL_PROTOCOL)
         return;
     rlk_registry_lock(&client->registry);
@@ -155,26 +185,27 @@ void rlk_watchdog_hurry(struct rlk_watch *watch, int64_t now, long lease_ms)
         watch->retry_at = now + most * RLK_NS_PER_MS;
 }
 
-static void open_conn(struct rlock_client *client, int64_t now)
+static void open_conn(struct rlk_target *target, int64_t now)
 {
-    struct rlk_watch *watch = &client->watch;
+    struct rlock_client *client = target->client;
+    struct rlk_watch *watch = &target->watch;
     if (watch->down_since == 0)
         watch->down_since = now;
     watch->tried_at = now;
     rlk_registry_unanswered(&client->registry, now);
-    unsigned moves = atomic_load(&client->moves.count);
+    unsigned moves = atomic_load(&target->moves.count);
     if (watch->address_moves != moves)
         watch->address_len = 0;
     watch->address_moves = moves;
     struct rlk_conn_options options = {
-        .target = &client->config.target,
+        .endpoint = target->endpoint,
         .name = client->conn_name,
         .in_loop = true,
         .keepalive_ms = client->config.presence_ms,
         .reply_limit = 1 << 16,
         .last_address = &watch->address,
         .last_address_len = &watch->address_len,
-        .moves = &client->moves,
+        .moves = &target->moves,
         .moves_seen = moves,
     };
     int64_t deadline = now + client->config.connect_timeout_ms * RLK_NS_PER_MS;
@@ -187,9 +218,10 @@ static void open_conn(struct rlock_client *client, int64_t now)
     watch->opening = true; /* it may already be ready, or dead */
 }
 
-static void note_ready(struct rlock_client *client, int64_t now)
+static void note_ready(struct rlk_target *target, int64_t now)
 {
-    struct rlk_watch *watch = &client->watch;
+    struct rlock_client *client = target->client;
+    struct rlk_watch *watch = &target->watch;
     char lasted[RLK_LOG_NUMBER_SIZE];
 
     watch->opening = false;
@@ -201,7 +233,7 @@ static void note_ready(struct rlock_client *client, int64_t now)
     if (watch->told_down)
         rlk_log(RLK_LOG_INFO,
                 "rlock: connection to renew leases at %s is back after %s s",
-                client->config.target.label,
+                target->endpoint->label,
                 rlk_log_seconds(lasted, rlk_clock_boot() - watch->down_since));
     watch->told_down = false;
     watch->down_since = 0;
@@ -229,22 +261,27 @@ static bool silent(struct rlk_watch *watch, int64_t now)
 }
 
 /* Reads replies; drops a connection that is broken or silent. */
-static void serve_conn(struct rlock_client *client, int64_t now)
+static void serve_conn(struct rlk_target *target, int64_t now)
 {
-    struct rlk_watch *watch = &client->watch;
+    struct rlk_watch *watch = &target->watch;
     struct rlk_reply *reply;
 
     rlk_conn_step(watch->conn);
     if (watch->opening && rlk_conn_state(watch->conn) == RLK_CONN_READY)
-        note_ready(client, now);
+        note_ready(target, now);
     while ((reply = rlk_conn_take_reply(watch->conn)) != NULL) {
         struct rlk_list *l = rlk_list_first(&watch->ops);
         watch->heard_at = now;
+        if (l && RLK_CONTAINER_OF(l, struct rlk_op, link)->asking) {
+            RLK_CONTAINER_OF(l, struct rlk_op, link)->asking = false;
+            rlk_reply_give_back(watch->conn, reply); /* to ASKING */
+            continue;
+        }
         if (l &&
-            rlk_renewer_keep(client, RLK_CONTAINER_OF(l, struct rlk_op, link), reply))
+            rlk_renewer_keep(target, RLK_CONTAINER_OF(l, struct rlk_op, link), reply))
             continue;
         if (l) {
-            rlk_renewer_done(client, RLK_CONTAINER_OF(l, struct rlk_op, link), reply);
+            rlk_renewer_done(target, RLK_CONTAINER_OF(l, struct rlk_op, link), reply);
             /* Not by a reply that sends the client elsewhere. */
             if (rlk_conn_state(watch->conn) != RLK_CONN_DEAD)
                 watch->backoff_ms = BACKOFF_FIRST_MS;
@@ -258,61 +295,104 @@ static void serve_conn(struct rlock_client *client, int64_t now)
         rlk_conn_kill(watch->conn, RLK_FAIL_UNKNOWN, "no reply in time");
     if (rlk_conn_state(watch->conn) == RLK_CONN_DEAD) {
         if (watch->opening)
-            count_failure(client, now);
-        drop_conn(client, now);
+            count_failure(target, now);
+        drop_conn(target, now);
     }
 }
 
 /* rule: P9 */
 /* A new master may have less than the old one had: holds that it does not know are lost
  * at once, and not only at their next renewals. */
-static void follow_move(struct rlock_client *client, int64_t now)
+static void follow_move(struct rlk_target *target, int64_t now)
 {
-    unsigned moves = atomic_load(&client->moves.count);
+    struct rlock_client *client = target->client;
+    unsigned moves = atomic_load(&target->moves.count);
 
-    if (client->watch.moves_done == moves || client->config.target.sentinels.count == 0)
+    if (target->watch.moves_done == moves || target->endpoint->sentinels.count == 0)
         return;
-    client->watch.moves_done = moves;
+    target->watch.moves_done = moves;
     rlk_registry_lock(&client->registry);
     rlk_registry_doubt_all_locked(&client->registry, now);
     rlk_registry_unlock(&client->registry);
 }
 
+/* What is done once for a client: runs the timers, which say what is to be sent to which
+ * target, and looks for dead processes. Returns when to call again. */
+static int64_t step_client(struct rlk_target *target, int64_t now)
+{
+    bool need_conn = false;
+    int64_t due = rlk_renewer_run(target);
+    int64_t look_at = rlk_peer_watch_step(target->client, now, &need_conn);
+
+    if (!rlk_route_is_cluster(&target->client->route)) /* there, the names say where */
+        target->watch.wanted |= need_conn;
+    return look_at < due ? look_at : due;
+}
+
+/* The client's own target in a cluster: what is to be sent to it waits for the map. */
+static int64_t step_cluster(struct rlk_target *target, int64_t now)
+{
+    struct rlk_cluster *cluster = target->client->route.cluster;
+    struct rlk_watch *watch = &target->watch;
+    int64_t due = step_client(target, now);
+    unsigned changes = rlk_cluster_changes(cluster);
+
+    if (watch->moves_done != changes)
+        watch->down_since = 0;
+    watch->moves_done = changes;
+    if (watch->wanted) {
+        if (watch->down_since == 0)
+            watch->down_since = now;
+        watch->tried_at = now;
+        rlk_cluster_reload(cluster);
+    }
+    watch->wanted = false;
+    rlk_cluster_use_wanted(cluster);
+    int64_t load_due = rlk_cluster_load_step(cluster, now);
+    return load_due < due ? load_due : due;
+}
+
 static int64_t step(struct rlk_loop_member *member, int64_t now)
 {
-    struct rlock_client *client = client_of(member);
-    struct rlk_watch *watch = &client->watch;
-    bool need_conn = false;
+    struct rlk_target *target = target_of(member);
+    struct rlock_client *client = target->client;
+    struct rlk_watch *watch = &target->watch;
+    int64_t due = RLK_NEVER;
 
     if (rlk_client_is_over(client))
         return RLK_NEVER;
+    if (rlk_route_is_nowhere(&client->route, target))
+        return step_cluster(target, now);
     /* First: a move that is counted after it finds the connection's requests in flight,
      * and is followed in the next step. */
-    follow_move(client, now);
+    follow_move(target, now);
     /* A server that is not a master any more does not know what the new master
      * granted, and would report such holds as gone. Requests in flight are repeated. */
     if (watch->conn && rlk_conn_moved(watch->conn)) {
         rlk_conn_kill(watch->conn, RLK_FAIL_NOT_SENT, "the server is no longer a master");
-        drop_conn(client, now);
+        drop_conn(target, now);
     }
     if (watch->conn)
-        serve_conn(client, now);
-    int64_t due = rlk_renewer_run(client, &need_conn);
-    int64_t look_at = rlk_peer_watch_step(client, now, &need_conn);
-    if (look_at < due)
-        due = look_at;
-    bool missed = need_conn && !rlk_renewer_ready(watch);
+        serve_conn(target, now);
+    if (is_own(target))
+        due = step_client(target, now);
+    bool need_conn = watch->wanted, missed = need_conn && !rlk_renewer_ready(watch);
+    watch->wanted = false;
     if (need_conn && !watch->conn && now >= watch->retry_at)
-        open_conn(client, now);
-    rlk_renewer_wait(client, now);
+        open_conn(target, now);
+    /* rule: P18 */
+    if (missed && rlk_route_is_cluster(&client->route) && watch->down_since != 0 &&
+        now - watch->down_since > RELOAD_AFTER_MS * RLK_NS_PER_MS)
+        rlk_cluster_reload(client->route.cluster);
+    rlk_renewer_wait(target, now);
     /* Sends, and handles replies that were read meanwhile, because poll does not
      * report them any more. */
     if (watch->conn &&
         (watch->opening || !rlk_renewer_ready(watch) || rlk_conn_unsent(watch->conn) > 0))
-        serve_conn(client, now);
+        serve_conn(target, now);
     if (need_conn && !watch->conn && watch->retry_at < due)
         due = watch->retry_at;
-    int64_t wait_at = rlk_renewer_wait_due(client);
+    int64_t wait_at = rlk_renewer_wait_due(target);
     if (wait_at < due)
         due = wait_at;
     if (client->peer_watch.answered || (missed && rlk_renewer_ready(watch)))
@@ -330,8 +410,13 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
 /* The client closes: requests in flight are abandoned. */
 static void left(struct rlk_loop_member *member)
 {
-    struct rlock_client *client = client_of(member);
-    if (client->watch.conn)
-        drop_conn(client, rlk_clock_boot());
+    struct rlk_target *target = target_of(member);
+    struct rlock_client *client = target->client;
+    if (target->watch.conn)
+        drop_conn(target, rlk_clock_boot());
+    if (!is_own(target))
+        return;
+    if (client->route.cluster)
+        rlk_cluster_load_stop(client->route.cluster);
     rlk_peer_watch_stop(client);
 }

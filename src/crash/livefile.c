@@ -51,21 +51,29 @@ static void make_lower(char *text)
             *c = (char)(*c - 'A' + 'a');
 }
 
-/* Processes may list the same sentinels in another order: the first by name counts.
- * Case matters in names of masters, not in those of hosts. */
-static int name_sentinels(struct rlk_livefile *livefile, const struct rlk_target *target)
+/* Processes may list the same sentinels or seeds in another order: the first by name
+ * counts. */
+static const struct rlk_url_host *first_of(const struct rlk_url_host *hosts, size_t count)
 {
-    const struct rlk_url_sentinels *s = &target->sentinels;
-    const struct rlk_url_host *first = &s->hosts[0];
+    const struct rlk_url_host *first = &hosts[0];
 
-    for (size_t i = 1; i < s->count; i++) {
-        int order = strcasecmp(s->hosts[i].host, first->host);
-        if (order < 0 || (order == 0 && s->hosts[i].port < first->port))
-            first = &s->hosts[i];
+    for (size_t i = 1; i < count; i++) {
+        int order = strcasecmp(hosts[i].host, first->host);
+        if (order < 0 || (order == 0 && hosts[i].port < first->port))
+            first = &hosts[i];
     }
+    return first;
+}
+
+/* Case matters in names of masters, not in those of hosts. */
+static int name_sentinels(struct rlk_livefile *livefile,
+                          const struct rlk_endpoint *endpoint)
+{
+    const struct rlk_url_sentinels *s = &endpoint->sentinels;
+    const struct rlk_url_host *first = first_of(s->hosts, s->count);
     size_t size = sizeof(livefile->server);
     int len = snprintf(livefile->server, size, "sentinel %s:%u %d %ju ", first->host,
-                       (unsigned)first->port, target->db, namespace_of(first->host));
+                       (unsigned)first->port, endpoint->db, namespace_of(first->host));
     make_lower(livefile->server);
     if (len >= (int)size)
         return len;
@@ -75,26 +83,33 @@ static int name_sentinels(struct rlk_livefile *livefile, const struct rlk_target
 /* The configured address without the password. The name differs where containers mean
  * different servers by one address: a loopback address gets its network namespace, a
  * path gets its directory's inode. */
-static bool name_server(struct rlk_livefile *livefile, const struct rlk_target *target)
+static bool name_server(struct rlk_livefile *livefile,
+                        const struct rlk_endpoint *endpoint)
 {
+    const struct rlk_url_cluster *cluster = &endpoint->cluster;
+    const struct rlk_url_host own = { endpoint->host, endpoint->port };
     struct stat st;
     int len;
 
-    if (target->path) {
-        const char *base = strrchr(target->path, '/') + 1;
+    if (endpoint->path) {
+        const char *base = strrchr(endpoint->path, '/') + 1;
         char dir[sizeof(((struct rlk_livefile *)0)->server)];
-        snprintf(dir, sizeof(dir), "%.*s/.", (int)(base - target->path - 1),
-                 target->path);
+        snprintf(dir, sizeof(dir), "%.*s/.", (int)(base - endpoint->path - 1),
+                 endpoint->path);
         if (stat(dir, &st) != 0)
             memset(&st, 0, sizeof(st));
         len = snprintf(livefile->server, sizeof(livefile->server), "unix %ju:%ju/%s %d",
-                       (uintmax_t)st.st_dev, (uintmax_t)st.st_ino, base, target->db);
-    } else if (target->sentinels.count > 0) {
-        len = name_sentinels(livefile, target);
+                       (uintmax_t)st.st_dev, (uintmax_t)st.st_ino, base, endpoint->db);
+    } else if (endpoint->sentinels.count > 0) {
+        len = name_sentinels(livefile, endpoint);
     } else {
-        len = snprintf(livefile->server, sizeof(livefile->server), "tcp %s:%u %d %ju",
-                       target->host, (unsigned)target->port, target->db,
-                       namespace_of(target->host));
+        /* rule: P25 */
+        bool of_cluster = cluster->count > 0;
+        const struct rlk_url_host *host =
+            of_cluster ? first_of(cluster->seeds, cluster->count) : &own;
+        len = snprintf(livefile->server, sizeof(livefile->server), "%s %s:%u %d %ju",
+                       of_cluster ? "cluster" : "tcp", host->host, (unsigned)host->port,
+                       endpoint->db, namespace_of(host->host));
         make_lower(livefile->server);
     }
     return len < (int)sizeof(livefile->server) && !strchr(livefile->server, '\n');
@@ -277,7 +292,7 @@ void rlk_livefile_start(struct rlock_client *client)
     if (livefile->off)
         snprintf(livefile->why, sizeof(livefile->why),
                  "the client's attributes or URL say so");
-    else if (!name_server(livefile, &client->config.target))
+    else if (!name_server(livefile, &client->config.endpoint))
         snprintf(livefile->why, sizeof(livefile->why),
                  "the server's address is too long");
     else

@@ -548,11 +548,11 @@ int64_t rlk_peer_watch_step(struct rlock_client *client, int64_t now, bool *ret_
     return due;
 }
 
-void rlk_peer_watch_answered(struct rlock_client *client, struct rlk_op *op,
-                             const struct rlk_reply *reply)
+bool rlk_peer_watch_answered(struct rlock_client *client, struct rlk_op *op,
+                             struct rlk_conn *conn, const struct rlk_reply *reply)
 {
     client->peer_watch.answered = true;
-    rlk_recovery_answered(client, op, reply);
+    return rlk_recovery_answered(client, op, conn, reply);
 }
 
 void rlk_peer_watch_stop(struct rlock_client *client)

@@ -24,10 +24,11 @@
 
 struct rlock_client;
 struct rlk_op;
+struct rlk_conn;
 struct rlk_reply;
 struct rlk_request;
 
-/* The connection on which recovery runs its scripts. Its owner passes replies to
+/* The connections on which recovery runs its scripts. Its owner passes replies to
  * rlk_peer_watch_answered. Set by the client's watchdog. */
 struct rlk_recovery_link {
     /* Appends the request and identifies it by `op`. False: no connection, no room or
@@ -35,7 +36,7 @@ struct rlk_recovery_link {
     bool (*send)(struct rlock_client *client, struct rlk_op *op,
                  const struct rlk_request *req, bool with_text, int64_t now);
     /* Whether requests can be appended. */
-    bool (*ready)(const struct rlock_client *client);
+    bool (*ready)(struct rlock_client *client);
 };
 
 struct rlk_peer_watch {
@@ -69,9 +70,10 @@ int64_t rlk_peer_watch_step(struct rlock_client *client, int64_t now,
                             bool *ret_need_conn);
 /* The descriptor to poll, or -1. */
 int rlk_peer_watch_fd(const struct rlock_client *client);
-/* Takes the answer to a request of a recovery. reply NULL: no answer will come. */
-void rlk_peer_watch_answered(struct rlock_client *client, struct rlk_op *op,
-                             const struct rlk_reply *reply);
+/* Takes the answer to a request of a recovery, which came on `conn`. reply NULL: no
+ * answer will come. Returns whether another node of the cluster has the lock. */
+bool rlk_peer_watch_answered(struct rlock_client *client, struct rlk_op *op,
+                             struct rlk_conn *conn, const struct rlk_reply *reply);
 /* The process with this uuid could not be recovered; other processes may try. */
 void rlk_peer_watch_left(struct rlock_client *client, const char *uuid, int64_t now);
 /* The client leaves the watchdog. Unfinished recoveries are left to other processes. */

@@ -282,7 +282,7 @@ static void finish(struct rlock_client *client, struct dead_process *dead, int64
     if (rlk_log_now(&client->peer_watch.pace, now, LINES_MAX, more))
         rlk_log(dead->released > 0 ? RLK_LOG_WARNING : RLK_LOG_DEBUG,
                 "rlock: process %ld (%s) of this host died; locks released at %s: %u%s",
-                dead->head.pid, dead->head.program, client->config.target.label,
+                dead->head.pid, dead->head.program, client->config.endpoint.label,
                 dead->released, more);
     free_dead_process(dead);
 }
@@ -307,7 +307,8 @@ static bool send_job(struct rlock_client *client, struct dead_process *dead, siz
 
     if (!request)
         return false;
-    rlk_request_init(&req, RLK_LOCK_BURY, job->name, job->name_len);
+    rlk_request_init(&req, RLK_LOCK_BURY, rlk_client_is_sharded(client), job->name,
+                     job->name_len);
     rlk_request_add(&req, dead->uuid, RLK_UUID_LEN);
     rlk_request_add_int(&req, dead->head.life_ms);
     rlk_request_add_channel(&req, job->name, job->name_len);
@@ -338,20 +339,22 @@ static void back_off(struct dead_process *dead, int64_t now)
 /* Sends as many requests as there is room for. Returns whether some are left. */
 static bool send_some(struct rlock_client *client, struct dead_process *dead, int64_t now)
 {
-    while (dead->next < dead->count) {
-        if (dead->jobs[dead->next].state != OPEN) {
-            dead->next++;
+    bool left = false;
+
+    for (size_t i = dead->next; i < dead->count; i++) {
+        if (dead->jobs[i].state != OPEN) {
+            dead->next += dead->next == i;
             continue;
         }
         if (client->peer_watch.in_flight >= IN_FLIGHT_MAX ||
             !client->peer_watch.link->ready(client))
             return true;
-        if (!send_job(client, dead, dead->next, now)) {
-            back_off(dead, now);
-            return true;
-        }
+        /* in a cluster, the nodes of other names may be there */
+        left |= !send_job(client, dead, i, now);
     }
-    return false;
+    if (left)
+        back_off(dead, now);
+    return left;
 }
 
 /* Does the due work of one recovery, and may free it. waiting: a thread of this client
@@ -472,8 +475,8 @@ static void take(struct rlock_client *client, struct dead_process *dead, struct 
     dead->next = 0;
 }
 
-void rlk_recovery_answered(struct rlock_client *client, struct rlk_op *op,
-                           const struct rlk_reply *reply)
+bool rlk_recovery_answered(struct rlock_client *client, struct rlk_op *op,
+                           struct rlk_conn *conn, const struct rlk_reply *reply)
 {
     struct request *request = RLK_CONTAINER_OF(op, struct request, op);
     struct dead_process *dead = request->dead;
@@ -487,8 +490,8 @@ void rlk_recovery_answered(struct rlock_client *client, struct rlk_op *op,
     if (reply) {
         RLK_COUNT(client->counters.round_trips);
         rlk_client_answered(client, op->sent, now);
-        rlk_script_decode(client->watch.conn, &rlk_scripts[RLK_LOCK_BURY], reply,
-                          op->sent, &answer, &fate, 1, text, sizeof(text));
+        rlk_script_decode(conn, &rlk_scripts[RLK_LOCK_BURY], reply, op->sent, &answer,
+                          &fate, 1, text, sizeof(text));
     } else {
         RLK_COUNT(client->counters.unknown_outcomes);
     }
@@ -501,10 +504,11 @@ void rlk_recovery_answered(struct rlock_client *client, struct rlk_op *op,
     take(client, dead, job, &answer, now);
     if (answer.outcome != RLK_REFUSED ||
         !rlk_log_now(&client->peer_watch.pace, now, LINES_MAX, more))
-        return;
+        return answer.redirected;
     rlk_log_name(shown, sizeof(shown), job->name, job->name_len);
     rlk_log(RLK_LOG_WARNING, "rlock: cannot release \"%s\" of a dead process at %s: %s%s",
-            shown, client->config.target.label, text, more);
+            shown, client->config.endpoint.label, text, more);
+    return false;
 }
 
 void rlk_recovery_stop(struct rlock_client *client)

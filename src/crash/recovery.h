@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 
+struct rlk_conn;
 struct rlk_op;
 struct rlk_reply;
 
@@ -25,9 +26,10 @@ bool rlk_recovery_begin(struct rlock_client *client, int fd, const char *uuid,
 size_t rlk_recovery_count(const struct rlock_client *client);
 /* Sends all due requests. Returns the latest time for the next call. */
 int64_t rlk_recovery_step(struct rlock_client *client, int64_t now, bool *ret_need_conn);
-/* Takes the answer to one request. reply NULL: no answer will come. */
-void rlk_recovery_answered(struct rlock_client *client, struct rlk_op *op,
-                           const struct rlk_reply *reply);
+/* Takes the answer to one request, which came on `conn`. reply NULL: no answer will come.
+ * Returns whether another node of the cluster has the lock. */
+bool rlk_recovery_answered(struct rlock_client *client, struct rlk_op *op,
+                           struct rlk_conn *conn, const struct rlk_reply *reply);
 /* Leaves unfinished recoveries to other processes. No request may be in flight. */
 void rlk_recovery_stop(struct rlock_client *client);
 

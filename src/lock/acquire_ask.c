@@ -61,7 +61,7 @@ void rlk_acquire_take(struct rlk_hold *hold, const struct rlk_acquire_params *pa
     rlk_hold_enter_locked(hold, params->thread, now);
     /* rule: P9 */
     /* An old master granted it, after all other holds have been doubted. */
-    if (moves != atomic_load(&params->client->moves.count))
+    if (moves != rlk_route_moves(&params->client->route))
         rlk_hold_doubt_locked(hold, now);
     rlk_queue_reached_locked(hold->lock, now);
     RLK_COUNT(params->client->counters.acquisitions);
@@ -143,12 +143,15 @@ static enum rlk_verdict judge(struct rlk_acquire_op *op, int64_t heard)
         hold->request.open_to = hold->request.asked;
         return hold->reading ? SHARED : FAILED;
     case RLK_QUEUED:
-        if (!hold->request.granted)
-            hold->request.moves = answer->moves;
+        /* rule: P16 */
+        if (!hold->request.granted && hold->request.ticket == 0)
+            hold->request.moves = answer->moves; /* else a message may be of a server that
+                                                    had the lock before */
         rlk_hold_queued_locked(hold, answer->fate.ticket, answer->sent);
         rlk_queue_joined_locked(hold->lock, answer->sent, answer->pttl_ms, answer->flags);
         if (!hold->request.granted)
             rlk_queue_poll_missed_locked(hold->lock, answer->sent);
+        rlk_route_use_mail_locked(&op->params->client->route, hold->lock, heard);
         return QUEUED;
     case RLK_BUSY:
         return TAKEN_BY_OTHERS;

@@ -45,8 +45,9 @@ static void nap(struct rlk_acquire_op *op)
         return;
     }
     int64_t end = ns == RLK_NEVER ? RLK_NEVER : rlk_clock_add(rlk_clock_mono(), ns);
+    struct rlk_target *target = rlk_route_to(&params->client->route, op->lock);
     if (op->sleep != RLK_SLEEP_BY_MAIL ||
-        !rlk_leader_begin_locked(params->client, params->thread, end))
+        !rlk_leader_begin_locked(target, params->thread, end))
         rlk_sync_cond_wait(&params->thread->cond, &reg->mu, end);
 }
 

@@ -222,13 +222,14 @@ static int ping(struct rlock_client *client)
 
     /* a connection that was closed while idle is tried again, on a new one */
     for (int tries = 0; tries < 2; tries++) {
+        struct rlk_target *target;
         struct rlk_conn *conn;
         struct rlk_reply *reply = NULL;
-        rc = rlk_pool_get(client->pool, until, &conn);
+        rc = rlk_rpc_borrow(client, until, &target, &conn);
         if (rc != 0)
             return rc;
         rlk_script_command(conn, 1, argv, len, until, &answer, &reply);
-        rlk_rpc_put(client, conn);
+        rlk_rpc_put(target, conn);
         rlk_reply_free(reply);
         rc = answer.outcome == RLK_DONE ? 0 : answer.code;
         if (answer.outcome == RLK_DONE || answer.outcome == RLK_REFUSED ||
@@ -330,12 +331,28 @@ int rlock_client_interrupt(rlock_client_t *client)
     return client ? 0 : EINVAL;
 }
 
+/* Since when a server that has locks is known to be away; 0: none is. */
+static int64_t away_since(struct rlock_client *client)
+{
+    struct rlk_route *route = &client->route;
+    struct rlk_target *target = &route->target;
+    int64_t since = atomic_load(&target->subscription.away_since);
+
+    for (size_t i = 0; route->cluster && (target = rlk_cluster_at(route->cluster, i));
+         i++) {
+        int64_t its = atomic_load(&target->subscription.away_since);
+        if (its != 0 && (since == 0 || its < since))
+            since = its;
+    }
+    return since;
+}
+
 /* The end of an outage takes the same mutex, so its time counts once: as going on, or as
  * over. */
 static void copy_outages_locked(struct rlock_client *client, rlock_stats_t *stats)
 {
     uint64_t ns = atomic_load(&client->counters.outage_ns);
-    int64_t since = atomic_load(&client->subscription.away_since);
+    int64_t since = away_since(client);
 
     if (since != 0)
         ns += (uint64_t)(rlk_clock_boot() - since);

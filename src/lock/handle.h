@@ -132,8 +132,10 @@ bool rlk_handle_aborts(const struct rlk_handle *handle, int kind);
 
 /* How long threads of this process may pass the lock on, and retain it. */
 static inline struct rlk_handoff rlk_handle_handoff(const struct rlk_handle *handle,
-                                                    const struct rlock_client *client)
+                                                    struct rlock_client *client)
 {
+    struct rlk_target *target =
+        rlk_route_to_name(&client->route, handle->rlk_name, handle->rlk_name_len);
     const struct rlk_config *config = &client->config;
     long ms = handle->rlk_handoff_ms ? handle->rlk_handoff_ms - 1 : config->handoff_ms;
     long retain_ms =
@@ -143,7 +145,7 @@ static inline struct rlk_handoff rlk_handle_handoff(const struct rlk_handle *han
         .count = handle->rlk_handoff_count ? handle->rlk_handoff_count - 1
                                            : config->handoff_count,
         .retain_ns = retain_ms * RLK_NS_PER_MS,
-        .hears = atomic_load(&client->subscription.subscribed),
+        .hears = atomic_load(&target->subscription.subscribed),
     };
 }
 

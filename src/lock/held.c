@@ -153,7 +153,7 @@ int rlk_held_unshare(struct rlk_holder *holder, long lease_ms, bool *ret_alone)
         struct rlk_recursion levels = holder->levels;
         memset(&holder->levels, 0, sizeof(holder->levels));
         rlk_hold_enter_locked(own, holder->owner, now);
-        if (answer.moves != atomic_load(&client->moves.count))
+        if (answer.moves != rlk_route_moves(&client->route))
             rlk_hold_doubt_locked(own, now);
         own->own.levels = levels;
         own->own.since = holder->since;

@@ -272,7 +272,7 @@ static int check_entries(const struct conf *conf)
 /* The file's settings for TLS, except those that the program or the URL has set. */
 static int set_tls(struct rlk_config *config, const struct conf *conf)
 {
-    struct rlk_tls_settings *settings = &config->target.tls;
+    struct rlk_tls_settings *settings = &config->endpoint.tls;
     bool is_set[KEY_COUNT];
     int rc = 0;
 
@@ -290,7 +290,7 @@ static int set_tls(struct rlk_config *config, const struct conf *conf)
  * TLS. */
 static int check_tls(const struct rlk_config *config, const struct conf *conf)
 {
-    for (int key = KEY_TLSNAME; !config->target.tls.on && key < KEY_COUNT; key++) {
+    for (int key = KEY_TLSNAME; !config->endpoint.tls.on && key < KEY_COUNT; key++) {
         const struct entry *entry = &conf->entries[key];
         if (entry->value)
             return refuse(conf, entry->line, EINVAL,
@@ -324,7 +324,7 @@ static const char *password_of(const struct text *text, size_t *ret_len)
     return memchr(text->at, '\0', len) ? "contains a NUL byte" : NULL;
 }
 
-static int set_credentials(struct rlk_target *target, const struct conf *conf)
+static int set_credentials(struct rlk_endpoint *endpoint, const struct conf *conf)
 {
     const struct entry *file = &conf->entries[KEY_PASSWORDFILE];
     const char *user = conf->entries[KEY_USER].value;
@@ -341,9 +341,9 @@ static int set_credentials(struct rlk_target *target, const struct conf *conf)
     if (!why)
         why = password_of(&text, &len);
     if (!why) {
-        target->password = strndup(text.at, len);
-        target->user = user ? strdup(user) : NULL;
-        if (!target->password || (user && !target->user))
+        endpoint->password = strndup(text.at, len);
+        endpoint->user = user ? strdup(user) : NULL;
+        if (!endpoint->password || (user && !endpoint->user))
             why = failed(ENOMEM, &code);
     }
     text_clear(&text);
@@ -355,23 +355,23 @@ static int set_credentials(struct rlk_target *target, const struct conf *conf)
 
 /* Credentials in the file's URL win over those that the program set, as with every
  * URL. Credentials beside the URL apply only if the program set none. */
-static int set_target(struct rlk_config *config, const struct conf *conf)
+static int set_endpoint(struct rlk_config *config, const struct conf *conf)
 {
     const struct entry *url = &conf->entries[KEY_URL],
                        *file = &conf->entries[KEY_PASSWORDFILE];
-    struct rlk_target *target = &config->target;
-    char *user = target->user, *password = target->password;
+    struct rlk_endpoint *endpoint = &config->endpoint;
+    char *user = endpoint->user, *password = endpoint->password;
     char why[WHY_SIZE];
 
-    target->user = target->password = NULL;
+    endpoint->user = endpoint->password = NULL;
     int rc = rlk_url_parse(config, url->value);
-    bool of_url = target->user || target->password; /* on failure maybe one */
+    bool of_url = endpoint->user || endpoint->password; /* on failure maybe one */
     if (of_url) {
         wipe(&user);
         wipe(&password);
     } else {
-        target->user = user;
-        target->password = password;
+        endpoint->user = user;
+        endpoint->password = password;
     }
     if (rc != 0) {
         snprintf(why, sizeof(why), "%s", rlk_error_message());
@@ -389,8 +389,8 @@ static int set_target(struct rlk_config *config, const struct conf *conf)
     if (of_url && file->value)
         return refuse(conf, file->line, EINVAL,
                       "passwordfile together with a URL that contains a password");
-    return file->value && !target->user && !target->password
-               ? set_credentials(target, conf)
+    return file->value && !endpoint->user && !endpoint->password
+               ? set_credentials(endpoint, conf)
                : 0;
 }
 
@@ -398,11 +398,11 @@ static int set_target(struct rlk_config *config, const struct conf *conf)
 
 static int note_source(struct rlk_config *config, const char *source)
 {
-    char shown[sizeof(config->target.whence) - sizeof(" ()") + 1];
+    char shown[sizeof(config->endpoint.whence) - sizeof(" ()") + 1];
 
     config->source = source;
     rlk_log_name(shown, sizeof(shown), source, strlen(source));
-    snprintf(config->target.whence, sizeof(config->target.whence), " (%s)", shown);
+    snprintf(config->endpoint.whence, sizeof(config->endpoint.whence), " (%s)", shown);
     return 0;
 }
 
@@ -441,7 +441,7 @@ static int parse_text(struct rlk_config *config, struct conf *conf, const char *
         return parse_built_in(config);
     rc = set_tls(config, conf);
     if (rc == 0)
-        rc = set_target(config, conf);
+        rc = set_endpoint(config, conf);
     if (rc == 0)
         rc = check_tls(config, conf);
     if (rc != 0)

@@ -10,6 +10,8 @@
  */
 #include "net/conn_impl.h"
 
+#include "net/redirect.h"
+
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/fork.h"
@@ -84,6 +86,12 @@ void rlk_conn_die(struct rlk_conn *conn, enum rlk_failure why, int local_code)
     conn->opening = NULL;
 }
 
+void rlk_conn_drop_input(struct rlk_conn *conn)
+{
+    redisReaderFree(conn->reader);
+    conn->reader = NULL;
+}
+
 void rlk_conn_kill(struct rlk_conn *conn, enum rlk_failure why, const char *text)
 {
     if (conn->state == RLK_CONN_DEAD)
@@ -91,8 +99,7 @@ void rlk_conn_kill(struct rlk_conn *conn, enum rlk_failure why, const char *text
     rlk_conn_explain(conn, "%s", text);
     rlk_conn_die(conn, why, ENOTCONN);
     /* After a timeout a late reply cannot be matched to its request. */
-    redisReaderFree(conn->reader);
-    conn->reader = NULL;
+    rlk_conn_drop_input(conn);
 }
 
 bool rlk_conn_count_move(struct rlk_moves *moves, unsigned seen)
@@ -401,8 +408,9 @@ int rlk_conn_start(struct rlk_conn **ret_conn, const struct rlk_conn_options *op
     struct rlk_conn *conn = calloc(1, sizeof(*conn));
     if (!conn)
         return ENOMEM;
-    conn->label = options->target->label;
-    conn->whence = options->target->whence;
+    conn->label = options->endpoint->label;
+    conn->whence = options->endpoint->whence;
+    conn->of_cluster = options->endpoint->cluster.count > 0;
     conn->reply_limit = options->reply_limit;
     conn->skip.over = options->skip_over;
     conn->moves = options->moves;
@@ -431,7 +439,31 @@ void rlk_conn_free(struct rlk_conn *conn)
     rlk_conn_frame_forget(conn);
     free(conn->out);
     rlk_conn_sentinel_forget(conn->master);
+    free(conn->redirect);
     free(conn);
+}
+
+bool rlk_conn_take_redirect(struct rlk_conn *conn, const char *text, size_t len)
+{
+    struct rlk_redirect found;
+
+    if (!conn->of_cluster || !rlk_redirect_parse(&found, text, len))
+        return false;
+    if (!conn->redirect)
+        conn->redirect = malloc(sizeof(*conn->redirect));
+    if (conn->redirect)
+        *conn->redirect = found;
+    return conn->redirect != NULL;
+}
+
+const struct rlk_redirect *rlk_conn_redirect(const struct rlk_conn *conn)
+{
+    return conn->redirect;
+}
+
+bool rlk_conn_is_of_cluster(const struct rlk_conn *conn)
+{
+    return conn->of_cluster;
 }
 
 enum rlk_conn_state rlk_conn_state(const struct rlk_conn *conn)

@@ -63,8 +63,8 @@ struct rlk_moves {
 };
 
 struct rlk_conn_options {
-    const struct rlk_target *target; /* outlives the connection */
-    const char *name;                /* for CLIENT SETNAME; already escaped; NULL: none */
+    const struct rlk_endpoint *endpoint; /* outlives the connection */
+    const char *name;     /* for CLIENT SETNAME; already escaped; NULL: none */
     bool only_ping;       /* the handshake is AUTH and PING: no request may follow */
     bool in_loop;         /* the thread serves all clients, and should wait for no disk */
     int64_t keepalive_ms; /* TCP_USER_TIMEOUT and keepalive idle time */
@@ -135,6 +135,15 @@ unsigned rlk_conn_moves_seen(const struct rlk_conn *conn);
  * master since, and this one is dead. */
 bool rlk_conn_prove(struct rlk_conn *conn);
 
+/* rule: P19 */
+/* Whether the error text names another node of the cluster. It is stored: the server has
+ * not executed the request. Always false where the server is not of a cluster. */
+struct rlk_redirect; /* redirect.h */
+bool rlk_conn_take_redirect(struct rlk_conn *conn, const char *text, size_t len);
+/* What was stored last; NULL: nothing. Valid until the next one. */
+const struct rlk_redirect *rlk_conn_redirect(const struct rlk_conn *conn);
+bool rlk_conn_is_of_cluster(const struct rlk_conn *conn);
+
 /* ---- requests */
 
 struct rlk_request; /* request.h: of a script */
@@ -204,6 +213,11 @@ enum rlk_failure rlk_conn_call_pair(struct rlk_conn *conn, const struct rlk_requ
                                     const struct rlk_confirm_command *second,
                                     int64_t deadline, struct rlk_reply *ret_replies[2],
                                     int64_t *ret_sent);
+/* The same for a script, whose text goes along, at a node that is getting its hash slot:
+ * ASKING is in front of it, in the same write (P19). */
+enum rlk_failure rlk_conn_call_asking(struct rlk_conn *conn,
+                                      const struct rlk_request *req, int64_t deadline,
+                                      struct rlk_reply **ret_reply, int64_t *ret_sent);
 /* When the newest of these calls began; 0: there was none. */
 int64_t rlk_conn_asked_at(const struct rlk_conn *conn);
 

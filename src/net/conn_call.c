@@ -129,6 +129,10 @@ static void hear_alert(struct rlk_conn *conn)
     rlk_conn_explain(conn, "%s", rlk_tls_text(conn->tls));
 }
 
+/* How many replies show that the network was well just now, so that no other connection
+ * is in doubt when another one is missing. */
+enum { WELL_NEVER = -1, WELL_ALWAYS = 0, WELL_BEHIND_SCRIPT = 1 };
+
 /* Takes the replies that have arrived, up to `count` in all. *got: how many there are. */
 static inline enum rlk_parsed take_replies(struct rlk_conn *conn, int count,
                                            struct rlk_reply **replies, int *got)
@@ -145,7 +149,7 @@ static inline enum rlk_parsed take_replies(struct rlk_conn *conn, int count,
  * that came while the thread stood still, in a signal's handler or with its machine, is
  * read though the deadline has passed meanwhile. */
 static inline bool call_receive(struct rlk_conn *conn, int64_t deadline, bool plain,
-                                bool well, int count, struct rlk_reply **replies)
+                                int well_from, int count, struct rlk_reply **replies)
 {
     bool over = false;
     int code = ENOTCONN, got = 0;
@@ -179,8 +183,7 @@ static inline bool call_receive(struct rlk_conn *conn, int64_t deadline, bool pl
         }
         plain = false;
     }
-    /* If the network was well just now, no other connection is in doubt. */
-    well = well || (got == 1 && count == 2);
+    bool well = well_from == WELL_ALWAYS || got == well_from;
     rlk_conn_die(conn, well ? RLK_FAIL_LOCAL : RLK_FAIL_UNKNOWN, code);
     for (int i = 0; got == count && i < count; i++) { /* with one too many */
         rlk_reply_free(replies[i]);
@@ -191,7 +194,7 @@ static inline bool call_receive(struct rlk_conn *conn, int64_t deadline, bool pl
 
 /* Sends the bytes of requests that begin now, and waits for their `count` replies. */
 static inline enum rlk_failure exchange(struct rlk_conn *conn, const char *bytes,
-                                        size_t len, int64_t deadline, bool well,
+                                        size_t len, int64_t deadline, int well_from,
                                         int count, struct rlk_reply **replies)
 {
     bool plain = deadline - conn->asked_at >= PLAIN_RECV_MARGIN_NS;
@@ -207,7 +210,7 @@ static inline enum rlk_failure exchange(struct rlk_conn *conn, const char *bytes
         }
         at += (size_t)n;
         if (at == len) {
-            call_receive(conn, deadline, plain, well, count, replies);
+            call_receive(conn, deadline, plain, well_from, count, replies);
             return conn->failure;
         }
         plain = false; /* it took more than one system call */
@@ -225,8 +228,8 @@ static inline enum rlk_failure exchange(struct rlk_conn *conn, const char *bytes
 
 /* Whether a request may begin now: 0, or the failure. bytes NULL: there was no memory for
  * them. */
-static enum rlk_failure begin_call(struct rlk_conn *conn, const char *bytes,
-                                   int64_t deadline, int64_t *ret_sent)
+static inline enum rlk_failure begin_call(struct rlk_conn *conn, const char *bytes,
+                                          int64_t deadline, int64_t *ret_sent)
 {
     assert(conn->out_at == conn->out_len);
     *ret_sent = conn->asked_at = rlk_clock_boot();
@@ -251,7 +254,7 @@ static enum rlk_failure begin_call(struct rlk_conn *conn, const char *bytes,
 }
 
 static enum rlk_failure call(struct rlk_conn *conn, int argc, const char *const *argv,
-                             const size_t *argv_len, int64_t deadline, bool well,
+                             const size_t *argv_len, int64_t deadline, int well_from,
                              struct rlk_reply **ret_reply, int64_t *ret_sent)
 {
     size_t len = 0;
@@ -259,7 +262,7 @@ static enum rlk_failure call(struct rlk_conn *conn, int argc, const char *const 
     enum rlk_failure failure = begin_call(conn, bytes, deadline, ret_sent);
 
     if (failure == 0)
-        failure = exchange(conn, bytes, len, deadline, well, 1, ret_reply);
+        failure = exchange(conn, bytes, len, deadline, well_from, 1, ret_reply);
     redisFreeCommand(bytes);
     return failure;
 }
@@ -268,7 +271,7 @@ enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *cons
                                const size_t *argv_len, int64_t deadline,
                                struct rlk_reply **ret_reply, int64_t *ret_sent)
 {
-    return call(conn, argc, argv, argv_len, deadline, false, ret_reply, ret_sent);
+    return call(conn, argc, argv, argv_len, deadline, WELL_NEVER, ret_reply, ret_sent);
 }
 
 enum rlk_failure rlk_conn_call_behind(struct rlk_conn *conn, int argc,
@@ -276,7 +279,7 @@ enum rlk_failure rlk_conn_call_behind(struct rlk_conn *conn, int argc,
                                       int64_t deadline, struct rlk_reply **ret_reply,
                                       int64_t *ret_sent)
 {
-    return call(conn, argc, argv, argv_len, deadline, true, ret_reply, ret_sent);
+    return call(conn, argc, argv, argv_len, deadline, WELL_ALWAYS, ret_reply, ret_sent);
 }
 
 enum rlk_failure rlk_conn_call_script(struct rlk_conn *conn,
@@ -290,7 +293,7 @@ enum rlk_failure rlk_conn_call_script(struct rlk_conn *conn,
     enum rlk_failure failure = begin_call(conn, bytes, deadline, ret_sent);
 
     if (failure == 0)
-        failure = exchange(conn, bytes, len, deadline, false, 1, ret_reply);
+        failure = exchange(conn, bytes, len, deadline, WELL_NEVER, 1, ret_reply);
     if (owned)
         redisFreeCommand(owned);
     return failure;
@@ -311,6 +314,31 @@ enum rlk_failure rlk_conn_call_pair(struct rlk_conn *conn, const struct rlk_requ
     enum rlk_failure failure =
         begin_call(conn, rc == 0 ? conn->out : NULL, deadline, ret_sent);
     if (failure == 0)
-        failure = exchange(conn, conn->out, len, deadline, false, 2, ret_replies);
+        failure =
+            exchange(conn, conn->out, len, deadline, WELL_BEHIND_SCRIPT, 2, ret_replies);
+    return failure;
+}
+
+enum rlk_failure rlk_conn_call_asking(struct rlk_conn *conn,
+                                      const struct rlk_request *req, int64_t deadline,
+                                      struct rlk_reply **ret_reply, int64_t *ret_sent)
+{
+    static const char *const asking[] = { "ASKING" };
+    const size_t asking_len = strlen(asking[0]);
+    struct rlk_reply *replies[2] = { NULL, NULL };
+
+    conn->out_at = conn->out_len = 0;
+    int rc = rlk_conn_append(conn, 1, asking, &asking_len);
+    if (rc == 0)
+        rc = rlk_conn_append_script(conn, req, true);
+    size_t len = conn->out_len;
+    conn->out_len = 0; /* as in rlk_conn_call_pair */
+    enum rlk_failure failure =
+        begin_call(conn, rc == 0 ? conn->out : NULL, deadline, ret_sent);
+    if (failure == 0)
+        failure = exchange(conn, conn->out, len, deadline, WELL_NEVER, 2, replies);
+    rlk_reply_free(replies[0]); /* if it is refused, the script's own reply says so */
+    if (failure == 0)
+        *ret_reply = replies[1];
     return failure;
 }

@@ -75,18 +75,18 @@ static int add_info(struct rlk_conn_hello *h)
 
 int rlk_conn_hello_init(struct rlk_conn_hello *h, const struct rlk_conn_options *options)
 {
-    const struct rlk_target *target = options->target;
+    const struct rlk_endpoint *endpoint = options->endpoint;
     int rc = 0;
-    if (target->password && target->user)
+    if (endpoint->password && endpoint->user)
         rc = add(h, RLK_HELLO_AUTH, 3,
-                 (const char *[]){ "AUTH", target->user, target->password });
-    else if (target->password)
-        rc = add(h, RLK_HELLO_AUTH, 2, (const char *[]){ "AUTH", target->password });
+                 (const char *[]){ "AUTH", endpoint->user, endpoint->password });
+    else if (endpoint->password)
+        rc = add(h, RLK_HELLO_AUTH, 2, (const char *[]){ "AUTH", endpoint->password });
     if (rc == 0 && options->only_ping)
         return add(h, RLK_HELLO_PING, 1, (const char *[]){ "PING" });
-    if (rc == 0 && target->db != 0) {
+    if (rc == 0 && endpoint->db != 0) {
         char db[16];
-        snprintf(db, sizeof(db), "%d", target->db);
+        snprintf(db, sizeof(db), "%d", endpoint->db);
         rc = add(h, RLK_HELLO_SELECT, 2, (const char *[]){ "SELECT", db });
     }
     if (rc == 0 && options->name)
@@ -95,7 +95,7 @@ int rlk_conn_hello_init(struct rlk_conn_hello *h, const struct rlk_conn_options 
     if (rc == 0)
         rc = add(h, RLK_HELLO_TIME, 1, (const char *[]){ "TIME" });
     /* rule: P7 */
-    h->needs_master = target->sentinels.count > 0;
+    h->needs_master = endpoint->sentinels.count > 0;
     return rc == 0 && h->needs_master ? add_role(h) : rc;
 }
 
@@ -163,14 +163,16 @@ static void explain_auth(struct rlk_conn *conn, const char *text)
     rlk_conn_explain(conn, "%s%s refused AUTH: %s", conn->label, conn->whence, why);
 }
 
+/* rule: P27 */
 /* What an error reply to `command` means; WAIT: nothing, or ROLE tells. */
 static enum rlk_conn_hello_result take_error(struct rlk_conn *conn,
                                              struct rlk_conn_hello *h,
                                              enum rlk_conn_hello_command command,
-                                             const char *text, const char *password)
+                                             const char *text,
+                                             const struct rlk_endpoint *endpoint)
 {
-    char line[SERVER_TEXT_SIZE];
-    copy_server_text(line, text, password);
+    char line[SERVER_TEXT_SIZE], db[16] = "";
+    copy_server_text(line, text, endpoint->password);
     if (is_passing(text)) {
         rlk_conn_explain(conn, "%s is not ready: %s", conn->label, line);
         return RLK_HELLO_FAILED;
@@ -184,8 +186,10 @@ static enum rlk_conn_hello_result take_error(struct rlk_conn *conn,
         explain_auth(conn, text);
         return RLK_HELLO_DENIED;
     }
-    rlk_conn_explain(conn, "%s%s refused %s: %s", conn->label, conn->whence,
-                     command_names[command], line);
+    if (command == RLK_HELLO_SELECT) /* the user knows it by this number */
+        snprintf(db, sizeof(db), " %d", endpoint->db);
+    rlk_conn_explain(conn, "%s%s refused %s%s: %s", conn->label, conn->whence,
+                     command_names[command], db, line);
     if ((command == RLK_HELLO_SELECT || command == RLK_HELLO_TIME) &&
         begins(text, "ERR unknown command")) {
         if (!h->refusal[0])
@@ -226,13 +230,13 @@ static bool take_time(struct rlk_conn *conn, const struct rlk_reply *reply, int6
 
 /* A sentinel replies with the names of its masters. */
 static void explain_sentinel(struct rlk_conn *conn, const struct rlk_reply *reply,
-                             const struct rlk_target *target)
+                             const struct rlk_endpoint *endpoint)
 {
     size_t len;
     const char *name = rlk_reply_text_at(rlk_reply_at(reply, 1), 0, &len);
     char shown[SERVER_TEXT_SIZE];
 
-    copy_server_text(shown, name ? name : "NAME", target->password);
+    copy_server_text(shown, name ? name : "NAME", endpoint->password);
     rlk_conn_explain(conn, "%s%s is a sentinel: its URL is redis%s-sentinel://%s/%s",
                      conn->label, conn->whence, conn->tls ? "s" : "", conn->label, shown);
 }
@@ -256,13 +260,13 @@ static enum rlk_conn_hello_result unexpected(struct rlk_conn *conn,
 static enum rlk_conn_hello_result take_role(struct rlk_conn *conn,
                                             struct rlk_conn_hello *h,
                                             const struct rlk_reply *reply,
-                                            const struct rlk_target *target)
+                                            const struct rlk_endpoint *endpoint)
 {
     size_t len;
     const char *role = rlk_reply_text_at(reply, 0, &len);
 
     if (role && strcmp(role, "sentinel") == 0 && !h->needs_master) {
-        explain_sentinel(conn, reply, target);
+        explain_sentinel(conn, reply, endpoint);
         return RLK_HELLO_STRANGE;
     }
     if (!h->needs_master)
@@ -288,16 +292,15 @@ take_info(struct rlk_conn *conn, struct rlk_conn_hello *h, const struct rlk_repl
 static enum rlk_conn_hello_result take_answer(struct rlk_conn *conn,
                                               struct rlk_conn_hello *h,
                                               const struct rlk_reply *reply,
-                                              const struct rlk_target *target)
+                                              const struct rlk_endpoint *endpoint)
 {
     enum rlk_conn_hello_command command = h->commands[h->answered++];
     enum rlk_reply_type type = rlk_reply_type(reply);
     size_t len;
     if (type == RLK_REPLY_ERROR)
-        return take_error(conn, h, command, rlk_reply_string(reply, &len),
-                          target->password);
+        return take_error(conn, h, command, rlk_reply_string(reply, &len), endpoint);
     if (command == RLK_HELLO_ROLE)
-        return take_role(conn, h, reply, target);
+        return take_role(conn, h, reply, endpoint);
     if (command == RLK_HELLO_INFO)
         return take_info(conn, h, reply);
     if (command == RLK_HELLO_TIME ? take_time(conn, reply, h->sent)
@@ -331,7 +334,7 @@ static enum rlk_conn_hello_result ask_role(struct rlk_conn *conn,
 /* Takes the replies that have arrived. */
 static enum rlk_conn_hello_result take_answers(struct rlk_conn *conn,
                                                struct rlk_conn_hello *h,
-                                               const struct rlk_target *target)
+                                               const struct rlk_endpoint *endpoint)
 {
     struct rlk_reply *reply = NULL;
     if (h->answered == 0 && speaks_tls(conn)) {
@@ -347,7 +350,7 @@ static enum rlk_conn_hello_result take_answers(struct rlk_conn *conn,
             return RLK_HELLO_STRANGE;
         if (parsed == RLK_PARSED_NO_MEMORY)
             return RLK_HELLO_NO_MEMORY;
-        enum rlk_conn_hello_result result = take_answer(conn, h, reply, target);
+        enum rlk_conn_hello_result result = take_answer(conn, h, reply, endpoint);
         rlk_reply_free(reply);
         if (result != RLK_HELLO_WAIT)
             return result;
@@ -379,13 +382,14 @@ static bool send_bytes(struct rlk_conn *conn, struct rlk_conn_hello *h)
     return true;
 }
 
-/* rule: P6 */
+/* rule: P6, P28 */
 /* What the end of the connection means. With TLS 1.3 the server checks the client's
  * certificate only after the client has ended its part of the handshake. A server that
- * expects TLS closes the connection of a client without TLS, and sends nothing. */
+ * expects TLS closes the connection of a client without TLS, and sends nothing; so does a
+ * proxy whose servers are down. */
 static enum rlk_conn_hello_result ended(struct rlk_conn *conn,
                                         const struct rlk_conn_hello *h,
-                                        const struct rlk_target *target)
+                                        const struct rlk_endpoint *endpoint)
 {
     if (conn->tls && rlk_tls_failure(conn->tls) == RLK_TLS_REFUSED)
         return RLK_HELLO_DENIED;
@@ -393,28 +397,28 @@ static enum rlk_conn_hello_result ended(struct rlk_conn *conn,
         rlk_conn_explain(conn, "%s", h->refusal);
         return RLK_HELLO_STRANGE;
     }
-    if (!conn->tls && target->host && h->answered == 0 && conn->partial_len == 0) {
+    if (!conn->tls && endpoint->host && h->answered == 0 && conn->partial_len == 0) {
         size_t len = strlen(conn->text);
-        snprintf(
-            conn->text + len, sizeof(conn->text) - len,
-            " before it sent anything (if it speaks TLS, its URL begins with rediss://)");
+        snprintf(conn->text + len, sizeof(conn->text) - len,
+                 " before it sent anything (if it speaks TLS, its URL begins with "
+                 "rediss://); a proxy that has no server does so, too");
     }
     return RLK_HELLO_FAILED;
 }
 
 enum rlk_conn_hello_result rlk_conn_hello_step(struct rlk_conn *conn,
                                                struct rlk_conn_hello *h,
-                                               const struct rlk_target *target)
+                                               const struct rlk_endpoint *endpoint)
 {
     bool open = send_bytes(conn, h);
     /* Also when the server has closed it: the reason may have been sent before. */
     for (;;) {
         enum rlk_input input = rlk_conn_input(conn, MSG_DONTWAIT);
         if (input == RLK_INPUT_END)
-            return ended(conn, h, target);
+            return ended(conn, h, endpoint);
         if (input == RLK_INPUT_NONE)
             break;
-        enum rlk_conn_hello_result result = take_answers(conn, h, target);
+        enum rlk_conn_hello_result result = take_answers(conn, h, endpoint);
         if (result != RLK_HELLO_WAIT)
             return result;
     }

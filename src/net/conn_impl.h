@@ -51,13 +51,16 @@ struct rlk_frame {
 
 struct rlk_conn {
     /* immutable after start */
-    const char *label;  /* the target's */
-    const char *whence; /* the target's; follows the label in messages about the server */
+    const char *label; /* the endpoint's */
+    const char
+        *whence; /* the endpoint's; follows the label in messages about the server */
     size_t reply_limit;
     struct rlk_moves *moves; /* or NULL */
     unsigned moves_seen;
     struct rlk_conn_master *master; /* the server that sentinels named; NULL: none */
     bool unproven; /* it is not known to be a master: it refuses ROLE and INFO */
+    bool of_cluster;
+    struct rlk_redirect *redirect; /* the newest one; NULL: none */
 
     enum rlk_conn_state state;
     int fd;                           /* -1: none */
@@ -111,6 +114,8 @@ void rlk_conn_explain(struct rlk_conn *conn, const char *format, ...)
 
 /* Makes the connection dead; the text stays. */
 void rlk_conn_die(struct rlk_conn *conn, enum rlk_failure why, int local_code);
+/* Of a dead connection: no reply can be taken any more. */
+void rlk_conn_drop_input(struct rlk_conn *conn);
 
 /* Whether the socket still exists: the program may have closed it and opened something
  * else at its number. Sets the text if not. */
@@ -204,7 +209,7 @@ void rlk_conn_hello_clear(struct rlk_conn_hello *hello);
  * DONE. */
 enum rlk_conn_hello_result rlk_conn_hello_step(struct rlk_conn *conn,
                                                struct rlk_conn_hello *hello,
-                                               const struct rlk_target *target);
+                                               const struct rlk_endpoint *endpoint);
 
 /* ---- opening */
 

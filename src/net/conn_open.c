@@ -26,6 +26,8 @@
 #define SHARE_MIN_NS (100 * RLK_NS_PER_MS)
 /* A Unix socket with a full backlog answers EAGAIN and cannot be polled. */
 #define BACKLOG_RETRY_NS (5 * RLK_NS_PER_MS)
+/* An attempt with less than this part (1/4) of the whole time has little of it. */
+enum { LITTLE_PART = 4 };
 
 /* ---- life */
 
@@ -33,7 +35,7 @@ static void use_unix_path(struct rlk_conn_opening *o)
 {
     struct sockaddr_un un = { .sun_family = AF_UNIX };
     /* rlk_url_parse refuses longer ones. */
-    snprintf(un.sun_path, sizeof(un.sun_path), "%s", o->options.target->path);
+    snprintf(un.sun_path, sizeof(un.sun_path), "%s", o->options.endpoint->path);
     memcpy(&o->current.storage, &un, sizeof(un));
     o->current.len = sizeof(un);
     o->has_single = true;
@@ -47,16 +49,17 @@ int rlk_conn_opening_create(struct rlk_conn *conn, const struct rlk_conn_options
         return ENOMEM;
     conn->opening = o; /* rlk_conn_free frees it, also half-built */
     o->options = *options;
+    o->begun = rlk_clock_boot();
     o->deadline = o->due = deadline;
     o->phase = RLK_PHASE_NEXT;
     if (rlk_conn_hello_init(&o->hello, options) != 0)
         return ENOMEM;
-    o->by_sentinel = options->target->sentinels.count > 0;
+    o->by_sentinel = options->endpoint->sentinels.count > 0;
     if (o->by_sentinel) {
         /* rule: P8 */
         o->phase = RLK_PHASE_ASK;
         o->options.last_address = NULL;
-    } else if (options->target->path) {
+    } else if (options->endpoint->path) {
         use_unix_path(o);
     } else if (options->last_address && *options->last_address_len > 0) {
         o->current.storage = *options->last_address;
@@ -85,6 +88,8 @@ void rlk_conn_opening_give_up(struct rlk_conn *conn, enum rlk_failure why, int l
     if (o->is_last)
         *o->options.last_address_len = 0;
     rlk_conn_die(conn, why, local_code);
+    /* The rest of the handshake's replies answers no request. */
+    rlk_conn_drop_input(conn);
 }
 
 static void become_ready(struct rlk_conn *conn)
@@ -135,9 +140,9 @@ static bool phase_resolve(struct rlk_conn *conn)
     struct addrinfo *list;
     int gai_code;
     if (!o->job) {
-        const struct rlk_target *target = o->options.target;
+        const struct rlk_endpoint *endpoint = o->options.endpoint;
         rlk_error_clear();
-        int rc = rlk_resolve_start(&o->job, target->host, target->port);
+        int rc = rlk_resolve_start(&o->job, endpoint->host, endpoint->port);
         if (rc != 0) {
             rlk_error_default(rc);
             explain_unresolved(conn, rlk_error_message());
@@ -251,7 +256,7 @@ static bool phase_connect(struct rlk_conn *conn)
         return fail_connect(conn, code);
     rlk_conn_socket_prepare(conn->fd, is_tcp, o->options.keepalive_ms);
     rlk_conn_hello_rewind(&o->hello);
-    o->phase = o->options.target->tls_store ? RLK_PHASE_TLS : RLK_PHASE_SHAKE;
+    o->phase = o->options.endpoint->tls_store ? RLK_PHASE_TLS : RLK_PHASE_SHAKE;
     return true;
 }
 
@@ -272,7 +277,7 @@ static bool phase_tls(struct rlk_conn *conn)
 
     rlk_conn_explain(conn, "out of memory");
     if (conn->tls ||
-        rlk_tls_open(&conn->tls, o->options.target, !o->options.in_loop) == 0)
+        rlk_tls_open(&conn->tls, o->options.endpoint, !o->options.in_loop) == 0)
         result = rlk_tls_shake(conn->tls, conn->fd);
     if (conn->tls)
         rlk_conn_explain(conn, "%s", rlk_tls_text(conn->tls));
@@ -311,7 +316,7 @@ static bool ask_anew(struct rlk_conn *conn)
 static bool phase_shake(struct rlk_conn *conn)
 {
     struct rlk_conn_opening *o = conn->opening;
-    switch (rlk_conn_hello_step(conn, &o->hello, o->options.target)) {
+    switch (rlk_conn_hello_step(conn, &o->hello, o->options.endpoint)) {
     case RLK_HELLO_DONE:
         if (o->by_sentinel && !rlk_conn_sentinel_ready(conn))
             return ask_anew(conn);
@@ -361,8 +366,20 @@ static bool advance(struct rlk_conn *conn)
     }
 }
 
+/* Whether an earlier attempt has said why there is no connection, and the present one had
+ * so little time that its silence says less. */
+static bool is_explained(const struct rlk_conn *conn)
+{
+    const struct rlk_conn_opening *o = conn->opening;
+
+    return o->by_sentinel && conn->text[0] &&
+           rlk_clock_boot() - o->chosen_at < (o->deadline - o->begun) / LITTLE_PART;
+}
+
 static void explain_time_out(struct rlk_conn *conn)
 {
+    if (is_explained(conn))
+        return;
     switch (conn->opening->phase) {
     case RLK_PHASE_ASK:
         if (!conn->text[0]) /* else it says why it asks again */

@@ -20,9 +20,9 @@ enum rlk_conn_phase {
 };
 
 struct rlk_conn_opening {
-    struct rlk_conn_options options; /* its target: that which a sentinel named, if one
+    struct rlk_conn_options options; /* its endpoint: that which a sentinel named, if one
                                         did */
-    int64_t deadline;
+    int64_t begun, deadline;
     int64_t due; /* of the current address */
     int64_t retry_at;
     enum rlk_conn_phase phase;
@@ -31,6 +31,7 @@ struct rlk_conn_opening {
     struct rlk_sentinel_ask *ask;      /* under way, or NULL */
     struct rlk_sentinel_chosen chosen; /* the last answer */
     unsigned silent_asks;              /* how many got no answer at all */
+    int64_t chosen_at;                 /* when the last answer came */
 
     struct rlk_resolve *job;
     const struct addrinfo *next;

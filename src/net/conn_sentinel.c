@@ -21,12 +21,12 @@ enum {
     PAUSE_JITTER_MS = 50
 };
 
-/* The server that a sentinel named: the URL's target with another host. */
+/* The server that a sentinel named: the URL's endpoint with another host. */
 struct rlk_conn_master {
-    struct rlk_target target;
+    struct rlk_endpoint endpoint;
     struct rlk_sentinel_address address;
     struct rlk_sentinel_chosen chosen;
-    const struct rlk_target *of; /* the URL's */
+    const struct rlk_endpoint *of; /* the URL's */
 };
 
 void rlk_conn_sentinel_forget(struct rlk_conn_master *master)
@@ -34,9 +34,9 @@ void rlk_conn_sentinel_forget(struct rlk_conn_master *master)
     free(master);
 }
 
-static const struct rlk_target *url_target(const struct rlk_conn *conn)
+static const struct rlk_endpoint *url_endpoint(const struct rlk_conn *conn)
 {
-    return conn->master ? conn->master->of : conn->opening->options.target;
+    return conn->master ? conn->master->of : conn->opening->options.endpoint;
 }
 
 /* rule: P7 */
@@ -62,12 +62,12 @@ static bool begin(struct rlk_conn *conn)
     int64_t until = ask_until(o, rlk_clock_boot());
     enum rlk_sentinel_how how =
         o->options.in_loop ? RLK_SENTINEL_IN_LOOP : RLK_SENTINEL_FOR_CALLER;
-    int rc = rlk_sentinel_ask_start(&o->ask, url_target(conn), until, how);
+    int rc = rlk_sentinel_ask_start(&o->ask, url_endpoint(conn), until, how);
     if (rc == 0)
         return true;
     rlk_error_default(rc);
-    rlk_conn_explain(conn, "cannot ask the sentinels of %s: %s", url_target(conn)->label,
-                     rlk_error_message());
+    rlk_conn_explain(conn, "cannot ask the sentinels of %s: %s",
+                     url_endpoint(conn)->label, rlk_error_message());
     rlk_conn_opening_give_up(conn, RLK_FAIL_LOCAL, rc);
     return false;
 }
@@ -75,9 +75,9 @@ static bool begin(struct rlk_conn *conn)
 static bool turn_to(struct rlk_conn *conn, const struct rlk_sentinel_chosen *chosen)
 {
     const struct rlk_sentinel_address *address = &chosen->master.address;
-    const struct rlk_target *of = url_target(conn);
+    const struct rlk_endpoint *of = url_endpoint(conn);
     struct rlk_conn_master *m = conn->master ? conn->master : calloc(1, sizeof(*m));
-    char label[sizeof(m->target.label)];
+    char label[sizeof(m->endpoint.label)];
 
     if (!m) {
         rlk_conn_explain(conn, "out of memory");
@@ -88,14 +88,14 @@ static bool turn_to(struct rlk_conn *conn, const struct rlk_sentinel_chosen *cho
     m->of = of;
     m->address = *address;
     m->chosen = *chosen;
-    m->target = *of;
-    m->target.host = m->address.host;
-    m->target.port = m->address.port;
+    m->endpoint = *of;
+    m->endpoint.host = m->address.host;
+    m->endpoint.port = m->address.port;
     rlk_url_label(label, sizeof(label), address->host, address->port);
-    snprintf(m->target.label, sizeof(m->target.label), "master %.40s (%.77s)",
+    snprintf(m->endpoint.label, sizeof(m->endpoint.label), "master %.40s (%.77s)",
              of->sentinels.master, label);
-    conn->label = m->target.label;
-    conn->opening->options.target = &m->target;
+    conn->label = m->endpoint.label;
+    conn->opening->options.endpoint = &m->endpoint;
     return true;
 }
 
@@ -114,7 +114,7 @@ static bool found_none(struct rlk_conn *conn)
     struct rlk_conn_opening *o = conn->opening;
     char text[sizeof(conn->text)];
     enum rlk_failure why =
-        rlk_sentinel_choice_none(o->ask, url_target(conn), text, sizeof(text));
+        rlk_sentinel_choice_none(o->ask, url_endpoint(conn), text, sizeof(text));
 
     if (rlk_sentinel_choice_silent(o->ask))
         o->silent_asks++;
@@ -136,7 +136,7 @@ static bool found_none(struct rlk_conn *conn)
 static bool choose(struct rlk_conn *conn)
 {
     struct rlk_conn_opening *o = conn->opening;
-    const struct rlk_target *of = url_target(conn);
+    const struct rlk_endpoint *of = url_endpoint(conn);
     unsigned edition = rlk_sentinel_book_edition(of->book);
 
     if (rlk_sentinel_choice(o->ask, of, &o->chosen))
@@ -169,13 +169,14 @@ bool rlk_conn_sentinel_ask(struct rlk_conn *conn)
     o->job = NULL;
     o->next = NULL;
     o->phase = RLK_PHASE_RESOLVE;
-    o->due = rlk_clock_boot() + rlk_clock_add(o->deadline, -rlk_clock_boot()) / 2;
+    o->chosen_at = rlk_clock_boot();
+    o->due = o->chosen_at + rlk_clock_add(o->deadline, -o->chosen_at) / 2;
     return true;
 }
 
 void rlk_conn_sentinel_wrong(struct rlk_conn *conn)
 {
-    rlk_sentinel_book_wrong(url_target(conn)->book, &conn->opening->chosen,
+    rlk_sentinel_book_wrong(url_endpoint(conn)->book, &conn->opening->chosen,
                             rlk_clock_boot());
 }
 

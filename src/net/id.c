@@ -52,14 +52,7 @@ size_t rlk_id_write_number(char *buf, uint64_t value)
     return n;
 }
 
-size_t rlk_id_write(char buf[RLK_ID_SIZE], const char *uuid, const struct rlk_id *id)
-{
-    memcpy(buf, uuid, RLK_UUID_LEN);
-    buf[RLK_UUID_LEN] = ':';
-    return RLK_UUID_LEN + 1 + rlk_id_write_local(buf + RLK_UUID_LEN + 1, id);
-}
-
-size_t rlk_id_write_local(char *buf, const struct rlk_id *id)
+static inline size_t write_local(char *buf, const struct rlk_id *id)
 {
     size_t at = 0;
     at += rlk_id_write_number(buf + at, id->thread);
@@ -72,6 +65,18 @@ size_t rlk_id_write_local(char *buf, const struct rlk_id *id)
         buf[at++] = *flag;
     buf[at] = '\0';
     return at;
+}
+
+size_t rlk_id_write_local(char *buf, const struct rlk_id *id)
+{
+    return write_local(buf, id);
+}
+
+size_t rlk_id_write(char buf[RLK_ID_SIZE], const char *uuid, const struct rlk_id *id)
+{
+    memcpy(buf, uuid, RLK_UUID_LEN);
+    buf[RLK_UUID_LEN] = ':';
+    return RLK_UUID_LEN + 1 + write_local(buf + RLK_UUID_LEN + 1, id);
 }
 
 bool rlk_id_read_number(const char **p, const char *end, uint64_t *ret_value)

@@ -107,3 +107,28 @@ uint64_t rlk_key_hash(const char *name, size_t name_len)
     h ^= h >> 32;
     return h;
 }
+
+/* What rlk_key_check allows between braces is the hash tag. */
+unsigned rlk_key_hash_slot(const char *name, size_t name_len)
+{
+    /* CRC-16/XMODEM (polynomial 0x1021, from 0), half a byte at a time */
+    static const uint16_t table[16] = {
+        0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50a5, 0x60c6, 0x70e7,
+        0x8108, 0x9129, 0xa14a, 0xb16b, 0xc18c, 0xd1ad, 0xe1ce, 0xf1ef,
+    };
+    const char *open = memchr(name, '{', name_len), *end = name + name_len;
+    const char *close = open ? memchr(open, '}', (size_t)(end - open)) : NULL;
+    unsigned crc = 0;
+
+    /* rule: P18 */
+    if (close && close > open + 1) {
+        name = open + 1;
+        end = close;
+    }
+    for (; name < end; name++) {
+        unsigned byte = (unsigned char)*name;
+        crc = (crc << 4 & 0xffff) ^ table[crc >> 12 ^ byte >> 4];
+        crc = (crc << 4 & 0xffff) ^ table[crc >> 12 ^ (byte & 15)];
+    }
+    return crc % RLK_HASH_SLOTS;
+}

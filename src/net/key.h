@@ -9,6 +9,8 @@
 
 /* The version of key layout, ids and script arguments. Every script gets it. */
 #define RLK_LAYOUT "1"
+/* The same for a cluster whose servers know sharded channels. */
+#define RLK_LAYOUT_SHARDED "1c"
 
 /* The channel of a client's mailbox is this prefix and the client's uuid. */
 #define RLK_MAILBOX_PREFIX "rlock:client:"
@@ -44,5 +46,9 @@ size_t rlk_key_write(char *buf, enum rlk_key key, const char *name, size_t name_
 const char *rlk_key_of_channel(const char *channel, size_t len, size_t *ret_name_len);
 
 uint64_t rlk_key_hash(const char *name, size_t name_len);
+
+/* The hash slot of a cluster that the lock's name, its keys and its channel are in. */
+enum { RLK_HASH_SLOTS = 16384 };
+unsigned rlk_key_hash_slot(const char *name, size_t name_len);
 
 #endif

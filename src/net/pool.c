@@ -196,7 +196,7 @@ static int take_place(struct rlk_pool *pool, int64_t deadline, bool goes_first,
     if (rc == ENOTCONN)
         return rlk_error_set(rc, "all %d connections to %s were in use for too long",
                              pool->options.max_connections,
-                             pool->options.conn.target->label);
+                             pool->options.conn.endpoint->label);
     return rc;
 }
 
@@ -277,7 +277,7 @@ static int open_conn(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **
  * been replaced since the connection was ready. */
 static int fill_place(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_conn)
 {
-    bool by_sentinel = pool->options.conn.target->sentinels.count > 0;
+    bool by_sentinel = pool->options.conn.endpoint->sentinels.count > 0;
     int rc = open_conn(pool, deadline, ret_conn);
 
     while (rc == 0 && by_sentinel && rlk_conn_moved(*ret_conn)) {
@@ -290,6 +290,8 @@ static int fill_place(struct rlk_pool *pool, int64_t deadline, struct rlk_conn *
     return rc;
 }
 
+/* rule: P28 */
+/* Lends no connection that was closed while it rested, as far as can be seen. */
 static inline int get(struct rlk_pool *pool, int64_t deadline, bool goes_first,
                       struct rlk_conn **ret_conn)
 {

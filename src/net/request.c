@@ -16,8 +16,7 @@ size_t rlk_request_announce(char *buf, char type, size_t len)
     return at;
 }
 
-/* The place for an argument of `len` bytes, behind the line that announces it. */
-static char *open_argument(struct rlk_request *req, size_t len)
+char *rlk_request_open_argument(struct rlk_request *req, size_t len)
 {
     assert(req->argc < RLK_REQUEST_ARGS_MAX);
     assert(req->used + len + RLK_REQUEST_FRAMING <= sizeof(req->text));
@@ -42,11 +41,6 @@ static char *open_argument(struct rlk_request *req, size_t len)
     return at;
 }
 
-void rlk_request_add(struct rlk_request *req, const char *text, size_t len)
-{
-    memcpy(open_argument(req, len), text, len);
-}
-
 void rlk_request_add_borrowed(struct rlk_request *req, const char *text, size_t len)
 {
     assert(req->argc < RLK_REQUEST_ARGS_MAX);
@@ -55,26 +49,13 @@ void rlk_request_add_borrowed(struct rlk_request *req, const char *text, size_t 
     req->len[req->argc++] = len;
 }
 
-void rlk_request_init(struct rlk_request *req, enum rlk_script_id script,
-                      const char *name, size_t name_len)
-{
-    req->script = script;
-    req->name = name;
-    req->name_len = name_len;
-    req->argc = req->first_argument =
-        RLK_REQUEST_FIRST_KEY + rlk_scripts[script].key_count;
-    req->framed = true;
-    req->used = 0;
-    rlk_request_add(req, RLK_LAYOUT, sizeof(RLK_LAYOUT) - 1);
-}
-
 void rlk_request_add_int(struct rlk_request *req, int64_t value)
 {
     char buf[24];
     size_t len = 0;
 
     if (value >= 0 && value < 10) {
-        *open_argument(req, 1) = (char)('0' + value);
+        *rlk_request_open_argument(req, 1) = (char)('0' + value);
         return;
     }
     if (value < 0)
@@ -82,13 +63,6 @@ void rlk_request_add_int(struct rlk_request *req, int64_t value)
     len +=
         rlk_id_write_number(buf + len, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
     rlk_request_add(req, buf, len);
-}
-
-void rlk_request_add_id(struct rlk_request *req, const char *uuid,
-                        const struct rlk_id *id)
-{
-    char buf[RLK_ID_SIZE];
-    rlk_request_add(req, buf, rlk_id_write(buf, uuid, id));
 }
 
 void rlk_request_add_channel(struct rlk_request *req, const char *name, size_t name_len)

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct rlk_script {
     const char *name;
@@ -48,16 +49,39 @@ struct rlk_request {
     char text[10 * RLOCK_NAME_MAX + RLK_REQUEST_ARGS_MAX * RLK_REQUEST_FRAMING];
 };
 
-/* Begins a request: script, lock `name` and the layout number. */
-void rlk_request_init(struct rlk_request *req, enum rlk_script_id script,
-                      const char *name, size_t name_len);
+/* The place for an argument of `len` bytes, behind the line that announces it. */
+char *rlk_request_open_argument(struct rlk_request *req, size_t len);
 /* Copies the argument. */
-void rlk_request_add(struct rlk_request *req, const char *text, size_t len);
+static inline void rlk_request_add(struct rlk_request *req, const char *text, size_t len)
+{
+    memcpy(rlk_request_open_argument(req, len), text, len);
+}
+/* Begins a request: script, lock `name` and the layout number. `sharded`: the scripts may
+ * use sharded channels. */
+static inline void rlk_request_init(struct rlk_request *req, enum rlk_script_id script,
+                                    bool sharded, const char *name, size_t name_len)
+{
+    req->script = script;
+    req->name = name;
+    req->name_len = name_len;
+    req->argc = req->first_argument =
+        RLK_REQUEST_FIRST_KEY + rlk_scripts[script].key_count;
+    req->framed = true;
+    req->used = 0;
+    if (__builtin_expect(sharded, 0))
+        rlk_request_add(req, RLK_LAYOUT_SHARDED, sizeof(RLK_LAYOUT_SHARDED) - 1);
+    else
+        rlk_request_add(req, RLK_LAYOUT, sizeof(RLK_LAYOUT) - 1);
+}
 /* Does not copy it: the text has to live as long as the request. */
 void rlk_request_add_borrowed(struct rlk_request *req, const char *text, size_t len);
 void rlk_request_add_int(struct rlk_request *req, int64_t value);
-void rlk_request_add_id(struct rlk_request *req, const char *uuid,
-                        const struct rlk_id *id);
+static inline void rlk_request_add_id(struct rlk_request *req, const char *uuid,
+                                      const struct rlk_id *id)
+{
+    char buf[RLK_ID_SIZE];
+    rlk_request_add(req, buf, rlk_id_write(buf, uuid, id));
+}
 /* Adds the channel where Redisson's waiters for `name` listen. */
 void rlk_request_add_channel(struct rlk_request *req, const char *name, size_t name_len);
 

@@ -207,6 +207,25 @@ int rlk_script_unreadable(const struct rlk_request *req, const char *wrong)
                          rlk_scripts[req->script].name, wrong);
 }
 
+/* rule: P19 */
+/* What the error of a node of a cluster means otherwise. */
+static void sort_in_cluster(struct rlk_conn *conn, const char *text, size_t len,
+                            struct rlk_answer *answer)
+{
+    static const char amid[] = "non local key";
+
+    answer->redirected = rlk_conn_take_redirect(conn, text, len);
+    if (answer->redirected) {
+        answer->outcome = RLK_RETRY;
+        answer->code = ENOTCONN;
+    } else if (begins(text, len, "TRYAGAIN")) {
+        answer->split = true;
+    } else if (memmem(text, len, amid, sizeof(amid) - 1)) {
+        answer->outcome = RLK_UNKNOWN; /* a command in the middle of a script */
+        answer->code = ENOTCONN;
+    }
+}
+
 /* Sorts an ERROR reply into the answer. script: the script that was sent, or NULL;
  * req: its request, whose lock the text names, or NULL. */
 static void take_error(struct rlk_conn *conn, const char *command,
@@ -217,6 +236,8 @@ static void take_error(struct rlk_conn *conn, const char *command,
     size_t len;
     const char *error = rlk_reply_string(reply, &len);
     answer->outcome = rlk_script_sort_error(error, len, &answer->code);
+    if (rlk_conn_is_of_cluster(conn))
+        sort_in_cluster(conn, error, len, answer);
     rlk_server_error_describe(text, text_size, command, script, req ? req->name : NULL,
                               req ? req->name_len : 0, error, len);
     answer->key_refused = answer->code == EACCES && rlk_server_error_of_key(error, len);
@@ -365,9 +386,9 @@ static void call_with_text(struct rlk_conn *conn, const struct rlk_request *req,
     rlk_error_set(ret_answer->code, "the server does not know a script that it just ran");
 }
 
-void rlk_script_call_raw(struct rlk_conn *conn, const struct rlk_request *req,
-                         int64_t deadline, struct rlk_answer *ret_answer,
-                         struct rlk_reply **ret_reply)
+static inline void call_raw(struct rlk_conn *conn, const struct rlk_request *req,
+                            int64_t deadline, struct rlk_answer *ret_answer,
+                            struct rlk_reply **ret_reply)
 {
     struct rlk_reply *reply = NULL;
     int64_t sent = 0;
@@ -380,6 +401,13 @@ void rlk_script_call_raw(struct rlk_conn *conn, const struct rlk_request *req,
         *ret_reply = reply;
     else if (ret_answer->outcome == RLK_NOSCRIPT)
         call_with_text(conn, req, deadline, ret_answer, ret_reply);
+}
+
+void rlk_script_call_raw(struct rlk_conn *conn, const struct rlk_request *req,
+                         int64_t deadline, struct rlk_answer *ret_answer,
+                         struct rlk_reply **ret_reply)
+{
+    call_raw(conn, req, deadline, ret_answer, ret_reply);
 }
 
 static inline void take(struct rlk_conn *conn, const struct rlk_request *req,
@@ -406,11 +434,29 @@ void rlk_script_take(struct rlk_conn *conn, const struct rlk_request *req,
 }
 
 void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req,
-                     int64_t deadline, struct rlk_answer *ret_answer)
+                     const struct rlk_script_confirm *by, int64_t deadline,
+                     struct rlk_answer *ret_answer)
 {
     struct rlk_reply *reply = NULL;
 
-    rlk_script_call_raw(conn, req, deadline, ret_answer, &reply);
+    if (by) {
+        rlk_script_call_confirmed(conn, req, by, deadline, ret_answer);
+        return;
+    }
+    call_raw(conn, req, deadline, ret_answer, &reply);
     if (ret_answer->outcome == RLK_DONE)
+        take(conn, req, reply, ret_answer);
+}
+
+void rlk_script_call_asking(struct rlk_conn *conn, const struct rlk_request *req,
+                            int64_t deadline, struct rlk_answer *ret_answer)
+{
+    struct rlk_reply *reply = NULL;
+    int64_t sent = 0;
+
+    RLK_PROBE1(request, rlk_scripts[req->script].name);
+    enum rlk_failure failure = rlk_conn_call_asking(conn, req, deadline, &reply, &sent);
+    rlk_script_clear_answer(ret_answer, sent);
+    if (rlk_script_sort_reply(conn, req, "EVAL", failure, reply, ret_answer))
         take(conn, req, reply, ret_answer);
 }

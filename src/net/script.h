@@ -79,6 +79,10 @@ struct rlk_answer {
     bool key_refused; /* REFUSED with EACCES: because of the key, not of a command */
     bool unconfirmed; /* UNKNOWN: the script gave a hold, and too few replicas confirmed
                          it */
+    bool redirected; /* RETRY: another node of the cluster has the lock, or is getting it:
+                        rlk_conn_redirect */
+    bool split; /* RETRY: the hash slot is being moved, and only some of the keys are at
+                   the node: it serves a request with one key (P20) */
     const char *
         unreadable; /* REFUSED with EPROTO: which part of the reply is wrong; else NULL */
     int64_t sent;   /* CLOCK_BOOTTIME ns, just before the request left */
@@ -91,16 +95,7 @@ struct rlk_answer {
     struct rlk_fate fate; /* of the first id */
 };
 
-/*
- * Runs a script on the caller's connection: EVALSHA, and once the text after NOSCRIPT.
- * When not DONE, the thread's message says why. A broken connection is dead. Updates the
- * connection's clock offset. Blocks: network, until `deadline` (CLOCK_BOOTTIME).
- */
-void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req,
-                     int64_t deadline, struct rlk_answer *ret_answer);
-
-/* The same, with a WAIT behind the script. An answer that gives a hold is DONE only if
- * `wait` is satisfied (P12); else UNKNOWN. */
+/* Which replicas confirm what a script wrote. */
 struct rlk_pool;
 struct rlk_script_confirm {
     const struct rlk_confirm *wait;
@@ -108,13 +103,27 @@ struct rlk_script_confirm {
     /* how long it is kept though other threads wait for one, ns */
     _Atomic int64_t *patience;
 };
-void rlk_script_call_confirmed(struct rlk_conn *conn, const struct rlk_request *req,
-                               const struct rlk_script_confirm *by, int64_t deadline,
-                               struct rlk_answer *ret_answer);
+
+/*
+ * Runs a script on the caller's connection: EVALSHA, and once the text after NOSCRIPT.
+ * When not DONE, the thread's message says why. A broken connection is dead. Updates the
+ * connection's clock offset. Blocks: network, until `deadline` (CLOCK_BOOTTIME).
+ *
+ * `by`, if it is not NULL: has a WAIT behind the script. An answer that gives a hold is
+ * DONE only if the WAIT is satisfied (P12); else UNKNOWN.
+ */
+void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req,
+                     const struct rlk_script_confirm *by, int64_t deadline,
+                     struct rlk_answer *ret_answer);
 /* The same in two steps, for a script that seldom gives a hold: behind rlk_script_call of
  * a script that wrote, on the same connection. Sends nothing if the answer gives none. */
 void rlk_script_confirm(struct rlk_conn *conn, const struct rlk_script_confirm *by,
                         int64_t deadline, struct rlk_answer *answer);
+
+/* As rlk_script_call without `by`, at a node that is getting the lock's hash slot (P19).
+ */
+void rlk_script_call_asking(struct rlk_conn *conn, const struct rlk_request *req,
+                            int64_t deadline, struct rlk_answer *ret_answer);
 
 /* As rlk_script_call, for a reply of another shape (inspect). When DONE the caller
  * owns *ret_reply. */

@@ -19,4 +19,9 @@ bool rlk_script_sort_reply(struct rlk_conn *conn, const struct rlk_request *req,
 void rlk_script_take(struct rlk_conn *conn, const struct rlk_request *req,
                      struct rlk_reply *reply, struct rlk_answer *answer);
 
+/* rlk_script_call with replicas that confirm. */
+void rlk_script_call_confirmed(struct rlk_conn *conn, const struct rlk_request *req,
+                               const struct rlk_script_confirm *by, int64_t deadline,
+                               struct rlk_answer *ret_answer);
+
 #endif

@@ -24,10 +24,13 @@
 enum { REPLY_LIMIT = 1 << 16, GRACE_MS = 20 };
 
 struct party {
-    struct rlk_target target; /* refers to `answer` */
+    struct rlk_endpoint endpoint; /* refers to `answer` */
     struct rlk_sentinel_answer answer;
     struct rlk_conn *conn; /* NULL: it has answered or failed */
     int seat;
+    size_t number;                       /* in the URL, if it is listed */
+    struct rlk_sentinel_socket socket;   /* where it answered last */
+    bool known;                          /* it had one when the ask began */
     bool asked, has_master, has_address; /* the replies that have come */
     bool counts; /* the ask waits for it: it is listed, or has answered before */
 };
@@ -39,7 +42,7 @@ struct rlk_sentinel_ask {
     bool hurries; /* more than half have answered */
     bool cut;
     enum rlk_sentinel_how how;
-    struct rlk_sentinel_book *book; /* of the target */
+    struct rlk_sentinel_book *book; /* of the endpoint */
     const char *password;           /* the sentinels'; or NULL */
     size_t count, answered, open;
     size_t counted, counted_answered; /* of those that count */
@@ -50,12 +53,13 @@ struct rlk_sentinel_ask {
 /* ---- connections to sentinels */
 
 /* rule: P10 */
-void rlk_sentinel_target(struct rlk_target *ret_target, const struct rlk_target *of,
-                         struct rlk_sentinel_address *sentinel)
+void rlk_sentinel_endpoint(struct rlk_endpoint *ret_endpoint,
+                           const struct rlk_endpoint *of,
+                           struct rlk_sentinel_address *sentinel)
 {
-    char label[sizeof(ret_target->label) - sizeof("sentinel ")];
+    char label[sizeof(ret_endpoint->label) - sizeof("sentinel ")];
 
-    *ret_target = (struct rlk_target){
+    *ret_endpoint = (struct rlk_endpoint){
         .host = sentinel->host,
         .port = sentinel->port,
         .user = of->sentinels.user,
@@ -64,14 +68,14 @@ void rlk_sentinel_target(struct rlk_target *ret_target, const struct rlk_target 
         .tls_store = of->tls_store,
     };
     rlk_url_label(label, sizeof(label), sentinel->host, sentinel->port);
-    snprintf(ret_target->label, sizeof(ret_target->label), "sentinel %s", label);
+    snprintf(ret_endpoint->label, sizeof(ret_endpoint->label), "sentinel %s", label);
 }
 
-struct rlk_conn_options rlk_sentinel_options(const struct rlk_target *sentinel,
+struct rlk_conn_options rlk_sentinel_options(const struct rlk_endpoint *sentinel,
                                              bool in_loop)
 {
     return (struct rlk_conn_options){
-        .target = sentinel,
+        .endpoint = sentinel,
         .only_ping = true, /* sentinels do not know TIME */
         .in_loop = in_loop,
         .reply_limit = REPLY_LIMIT,
@@ -95,6 +99,15 @@ int rlk_sentinel_append_ask(struct rlk_conn *conn, const char *master)
 
 /* ---- one sentinel */
 
+/* Keeps the address at which the sentinel answered, and forgets one where it does not. */
+static void note_socket(struct rlk_sentinel_ask *ask, const struct party *p)
+{
+    bool learned = p->asked && p->socket.len > 0, lost = p->known && p->socket.len == 0;
+
+    if (p->answer.listed && (learned || lost))
+        rlk_sentinel_book_connected(ask->book, p->number, &p->socket);
+}
+
 static void part(struct rlk_sentinel_ask *ask, struct party *p)
 {
     if (p->has_master && !p->has_address)
@@ -102,6 +115,7 @@ static void part(struct rlk_sentinel_ask *ask, struct party *p)
     rlk_conn_group_leave(ask->fd, &p->seat);
     rlk_conn_free(p->conn);
     p->conn = NULL;
+    note_socket(ask, p);
     ask->open--;
     ask->listed_open -= p->answer.listed;
     if (!p->answer.listed && ask->book)
@@ -172,13 +186,19 @@ static void step_party(struct rlk_sentinel_ask *ask, struct party *p)
 }
 
 static void start_party(struct rlk_sentinel_ask *ask, struct party *p,
-                        const struct rlk_target *of)
+                        const struct rlk_endpoint *of)
 {
-    rlk_sentinel_target(&p->target, of, &p->answer.sentinel);
+    rlk_sentinel_endpoint(&p->endpoint, of, &p->answer.sentinel);
     struct rlk_conn_options options =
-        rlk_sentinel_options(&p->target, ask->how == RLK_SENTINEL_IN_LOOP);
+        rlk_sentinel_options(&p->endpoint, ask->how == RLK_SENTINEL_IN_LOOP);
 
     p->seat = -1;
+    if (p->answer.listed) {
+        p->socket = rlk_sentinel_book_socket(ask->book, p->number);
+        p->known = p->socket.len > 0;
+        options.last_address = &p->socket.storage;
+        options.last_address_len = &p->socket.len;
+    }
     snprintf(p->answer.text, sizeof(p->answer.text), "out of memory");
     p->counts =
         p->answer.listed || rlk_sentinel_book_is_useful(of->book, &p->answer.sentinel);
@@ -195,18 +215,18 @@ static void start_party(struct rlk_sentinel_ask *ask, struct party *p,
 /* ---- the ask */
 
 int rlk_sentinel_ask_start(struct rlk_sentinel_ask **ret_ask,
-                           const struct rlk_target *target, int64_t until,
+                           const struct rlk_endpoint *endpoint, int64_t until,
                            enum rlk_sentinel_how how)
 {
     struct rlk_sentinel_address list[RLK_SENTINEL_ASKED_MAX];
-    size_t count = rlk_sentinel_book_list(target, list);
+    size_t count = rlk_sentinel_book_list(endpoint, list);
     struct rlk_sentinel_ask *ask = calloc(1, sizeof(*ask) + count * sizeof(struct party));
 
     if (!ask)
         return rlk_error_set(ENOMEM, "out of memory");
-    ask->master = target->sentinels.master;
-    ask->password = target->sentinels.password;
-    ask->book = target->book;
+    ask->master = endpoint->sentinels.master;
+    ask->password = endpoint->sentinels.password;
+    ask->book = endpoint->book;
     ask->started = rlk_clock_boot();
     ask->limit = until;
     ask->how = how;
@@ -219,8 +239,9 @@ int rlk_sentinel_ask_start(struct rlk_sentinel_ask **ret_ask,
     for (; ask->count < count; ask->count++) {
         struct party *p = &ask->parties[ask->count];
         p->answer.sentinel = list[ask->count];
-        p->answer.listed = ask->count < target->sentinels.count;
-        start_party(ask, p, target);
+        p->answer.listed = ask->count < endpoint->sentinels.count;
+        p->number = ask->count;
+        start_party(ask, p, endpoint);
     }
     *ret_ask = ask;
     return 0;
@@ -284,7 +305,7 @@ bool rlk_sentinel_ask_step(struct rlk_sentinel_ask *ask)
             continue;
         if (!p->has_master)
             snprintf(p->answer.text, sizeof(p->answer.text), "%s: no reply in time",
-                     p->target.label);
+                     p->endpoint.label);
         part(ask, p);
     }
     return true;

@@ -27,6 +27,12 @@ struct rlk_sentinel_address {
     uint16_t port;
 };
 
+/* What a name led to. */
+struct rlk_sentinel_socket {
+    struct sockaddr_storage storage;
+    socklen_t len; /* 0: unknown */
+};
+
 struct rlk_sentinel_master {
     struct rlk_sentinel_address address;
     int64_t epoch;
@@ -45,8 +51,14 @@ void rlk_sentinel_book_free(struct rlk_sentinel_book *book);
 void rlk_sentinel_book_forget(struct rlk_sentinel_book *book);
 
 /* The sentinels to ask: those of the URL, then those learned. Returns how many. */
-size_t rlk_sentinel_book_list(const struct rlk_target *target,
+size_t rlk_sentinel_book_list(const struct rlk_endpoint *endpoint,
                               struct rlk_sentinel_address list[RLK_SENTINEL_ASKED_MAX]);
+/* Where sentinel i of the URL answered last, if it has a name: while the resolver is
+ * down, it can be asked all the same. */
+struct rlk_sentinel_socket rlk_sentinel_book_socket(struct rlk_sentinel_book *book,
+                                                    size_t i);
+void rlk_sentinel_book_connected(struct rlk_sentinel_book *book, size_t i,
+                                 const struct rlk_sentinel_socket *socket);
 /* Replaces the sentinels learned. */
 void rlk_sentinel_book_learn(struct rlk_sentinel_book *book,
                              const struct rlk_sentinel_address *learned, size_t count);
@@ -82,13 +94,10 @@ bool rlk_sentinel_book_alive(struct rlk_sentinel_book *book, int64_t now,
 /* What an ask came to. */
 struct rlk_sentinel_chosen {
     struct rlk_sentinel_master master;
-    bool agreed;      /* all answers name this address */
-    bool newest;      /* it is the newest of them */
-    unsigned edition; /* the book's, from before the choice */
-    struct {
-        struct sockaddr_storage storage;
-        socklen_t len; /* 0: unknown */
-    } peer;            /* what a connection to that address led to */
+    bool agreed;                     /* all answers name this address */
+    bool newest;                     /* it is the newest of them */
+    unsigned edition;                /* the book's, from before the choice */
+    struct rlk_sentinel_socket peer; /* of a connection to that address */
 };
 
 /* Counts the changes of the master that was proven. */
@@ -148,12 +157,13 @@ bool rlk_sentinel_reply_switch(const char *text, size_t len, const char *master,
 
 /* ---- connections to sentinels */
 
-/* The target of a connection to that sentinel. It refers to both arguments, and to its
+/* The endpoint of a connection to that sentinel. It refers to both arguments, and to its
  * own label. */
-void rlk_sentinel_target(struct rlk_target *ret_target, const struct rlk_target *of,
-                         struct rlk_sentinel_address *sentinel);
+void rlk_sentinel_endpoint(struct rlk_endpoint *ret_endpoint,
+                           const struct rlk_endpoint *of,
+                           struct rlk_sentinel_address *sentinel);
 /* Options for such a connection; in_loop: see conn.h. */
-struct rlk_conn_options rlk_sentinel_options(const struct rlk_target *sentinel,
+struct rlk_conn_options rlk_sentinel_options(const struct rlk_endpoint *sentinel,
                                              bool in_loop);
 /* Appends SENTINEL <verb> <master>. 0 or ENOMEM. */
 int rlk_sentinel_append(struct rlk_conn *conn, const char *verb, const char *master);
@@ -172,10 +182,10 @@ enum rlk_sentinel_how {
     RLK_SENTINEL_ALL         /* every answer is wanted */
 };
 
-/* Begins to ask the sentinels of the target; at `until` those that are silent have no say
- * in it. 0 or a code with the thread's message. */
+/* Begins to ask the sentinels of the endpoint; at `until` those that are silent have no
+ * say in it. 0 or a code with the thread's message. */
 int rlk_sentinel_ask_start(struct rlk_sentinel_ask **ret_ask,
-                           const struct rlk_target *target, int64_t until,
+                           const struct rlk_endpoint *endpoint, int64_t until,
                            enum rlk_sentinel_how how);
 void rlk_sentinel_ask_free(struct rlk_sentinel_ask *ask);
 int rlk_sentinel_ask_fd(const struct rlk_sentinel_ask *ask);
@@ -190,7 +200,7 @@ bool rlk_sentinel_ask_failed(const struct rlk_sentinel_ask *ask);
 
 /* The master by the answers. False: none names a usable one. */
 bool rlk_sentinel_choice(const struct rlk_sentinel_ask *ask,
-                         const struct rlk_target *target,
+                         const struct rlk_endpoint *endpoint,
                          struct rlk_sentinel_chosen *ret_chosen);
 /* Whether no sentinel answered, and none refused. */
 bool rlk_sentinel_choice_silent(const struct rlk_sentinel_ask *ask);
@@ -198,7 +208,7 @@ bool rlk_sentinel_choice_silent(const struct rlk_sentinel_ask *ask);
 bool rlk_sentinel_choice_down(const struct rlk_sentinel_ask *ask);
 /* Why there is none: the text, and as what a connection fails for it. */
 enum rlk_failure rlk_sentinel_choice_none(const struct rlk_sentinel_ask *ask,
-                                          const struct rlk_target *target, char *buf,
+                                          const struct rlk_endpoint *endpoint, char *buf,
                                           size_t size);
 
 #endif

@@ -31,6 +31,7 @@ struct rlk_sentinel_book {
     struct rlk_mutex mu;
     struct learned learned[RLK_SENTINEL_LEARNED_MAX];
     size_t learned_count;
+    struct rlk_sentinel_socket sockets[RLK_URL_SENTINELS_MAX]; /* of those of the URL */
     bool proven;
     struct rlk_sentinel_master master; /* if proven */
     unsigned edition;                  /* how many times it has changed */
@@ -83,11 +84,11 @@ void rlk_sentinel_book_forget(struct rlk_sentinel_book *book)
 
 /* ---- sentinels */
 
-size_t rlk_sentinel_book_list(const struct rlk_target *target,
+size_t rlk_sentinel_book_list(const struct rlk_endpoint *endpoint,
                               struct rlk_sentinel_address list[RLK_SENTINEL_ASKED_MAX])
 {
-    const struct rlk_url_sentinels *s = &target->sentinels;
-    struct rlk_sentinel_book *book = target->book;
+    const struct rlk_url_sentinels *s = &endpoint->sentinels;
+    struct rlk_sentinel_book *book = endpoint->book;
     size_t count = 0;
 
     for (size_t i = 0; i < s->count; i++) {
@@ -106,6 +107,29 @@ size_t rlk_sentinel_book_list(const struct rlk_target *target,
     }
     rlk_sync_mutex_unlock(&book->mu);
     return count;
+}
+
+struct rlk_sentinel_socket rlk_sentinel_book_socket(struct rlk_sentinel_book *book,
+                                                    size_t i)
+{
+    struct rlk_sentinel_socket socket = { .len = 0 };
+
+    if (!book)
+        return socket;
+    rlk_sync_mutex_lock(&book->mu);
+    socket = book->sockets[i];
+    rlk_sync_mutex_unlock(&book->mu);
+    return socket;
+}
+
+void rlk_sentinel_book_connected(struct rlk_sentinel_book *book, size_t i,
+                                 const struct rlk_sentinel_socket *socket)
+{
+    if (!book)
+        return;
+    rlk_sync_mutex_lock(&book->mu);
+    book->sockets[i] = *socket;
+    rlk_sync_mutex_unlock(&book->mu);
 }
 
 /* NULL: it was not learned. Locks: holds mu. */

@@ -111,14 +111,14 @@ static bool is_vetoed(const struct rlk_sentinel_ask *ask,
 }
 
 bool rlk_sentinel_choice(const struct rlk_sentinel_ask *ask,
-                         const struct rlk_target *target,
+                         const struct rlk_endpoint *endpoint,
                          struct rlk_sentinel_chosen *ret_chosen)
 {
     struct rlk_sentinel_master proven = { .epoch = -1 };
     size_t found = 0;
 
-    unsigned edition = rlk_sentinel_book_edition(target->book);
-    rlk_sentinel_book_present(target->book, &proven);
+    unsigned edition = rlk_sentinel_book_edition(endpoint->book);
+    rlk_sentinel_book_present(endpoint->book, &proven);
     const struct rlk_sentinel_answer *newest = find_newest(ask, &proven, 0);
     const struct rlk_sentinel_answer *best = newest;
     if (!newest)
@@ -126,13 +126,13 @@ bool rlk_sentinel_choice(const struct rlk_sentinel_ask *ask,
     for (size_t i = 0; i < rlk_sentinel_ask_count(ask); i++)
         found += is_found(rlk_sentinel_ask_answer(ask, i));
     bool agreed = count_votes(ask, &newest->master.address).all == found;
-    if (!agreed && rlk_sentinel_book_doubts(target->book, rlk_clock_boot())) {
+    if (!agreed && rlk_sentinel_book_doubts(endpoint->book, rlk_clock_boot())) {
         const struct rlk_sentinel_answer *most =
-            find_newest(ask, &proven, target->sentinels.count / 2);
+            find_newest(ask, &proven, endpoint->sentinels.count / 2);
         if (most)
             best = most;
     }
-    if (rlk_sentinel_book_veto(target->book, is_vetoed(ask, best), rlk_clock_boot()))
+    if (rlk_sentinel_book_veto(endpoint->book, is_vetoed(ask, best), rlk_clock_boot()))
         return false;
     *ret_chosen = (struct rlk_sentinel_chosen){ .master = best->master,
                                                 .agreed = agreed,
@@ -197,12 +197,12 @@ static enum rlk_sentinel_said find_cause(const struct rlk_sentinel_ask *ask)
 }
 
 enum rlk_failure rlk_sentinel_choice_none(const struct rlk_sentinel_ask *ask,
-                                          const struct rlk_target *target, char *buf,
+                                          const struct rlk_endpoint *endpoint, char *buf,
                                           size_t size)
 {
     enum rlk_sentinel_said cause = find_cause(ask);
     const struct rlk_sentinel_answer *a = first(ask, cause);
-    const char *master = target->sentinels.master, *whence = target->whence;
+    const char *master = endpoint->sentinels.master, *whence = endpoint->whence;
     size_t count = count_said(ask, cause), all = rlk_sentinel_ask_count(ask);
     char label[RLK_SENTINEL_LABEL_SIZE];
     bool most = is_majority(ask, cause);

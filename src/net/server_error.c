@@ -309,10 +309,14 @@ void rlk_server_error_describe(char *buf, size_t size, const char *command,
         append(buf, size, what, strlen(what));
     } else {
         static const char odd[] = "a key of the lock holds foreign data: ";
+        static const char elsewhere[] = "a node of a cluster (use redis-cluster://): ";
         static const char whole[] = "the server lets no script write after TIME (set "
                                     "lua-replicate-commands to yes): ";
         if (name && rlk_server_error_begins(text, len, wrong_type))
             append(buf, size, odd, sizeof(odd) - 1);
+        if (rlk_server_error_begins(text, len, "MOVED ") ||
+            rlk_server_error_begins(text, len, "ASK "))
+            append(buf, size, elsewhere, sizeof(elsewhere) - 1);
         if (rlk_server_error_of_writes(text, len))
             append(buf, size, whole, sizeof(whole) - 1);
         append(buf, size, command, strlen(command));

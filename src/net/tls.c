@@ -48,8 +48,8 @@ static bool set_address(X509_VERIFY_PARAM *check, const char *name)
  * Nor is the dot at the end of an absolute name. */
 static bool set_name(struct rlk_tls *tls)
 {
-    const struct rlk_tls_settings *settings = &tls->target->tls;
-    const char *name = settings->name ? settings->name : tls->target->host;
+    const struct rlk_tls_settings *settings = &tls->endpoint->tls;
+    const char *name = settings->name ? settings->name : tls->endpoint->host;
     size_t len = strlen(name);
     X509_VERIFY_PARAM *check = SSL_get0_param(tls->ssl);
 
@@ -68,12 +68,12 @@ static bool set_name(struct rlk_tls *tls)
 
 static bool prepare(struct rlk_tls *tls, bool may_read)
 {
-    struct rlk_tls_store *store = tls->target->tls_store;
+    struct rlk_tls_store *store = tls->endpoint->tls_store;
 
     rlk_tls_store_look(store, may_read);
     if (!rlk_tls_gate_enter())
         return false;
-    tls->ssl = rlk_tls_store_make(tls->target);
+    tls->ssl = rlk_tls_store_make(tls->endpoint);
     bool good = tls->ssl && SSL_set_app_data(tls->ssl, tls) == 1 &&
                 rlk_tls_bio_join(tls) && set_name(tls);
     if (good)
@@ -82,13 +82,14 @@ static bool prepare(struct rlk_tls *tls, bool may_read)
     return good;
 }
 
-int rlk_tls_open(struct rlk_tls **ret_tls, const struct rlk_target *target, bool may_read)
+int rlk_tls_open(struct rlk_tls **ret_tls, const struct rlk_endpoint *endpoint,
+                 bool may_read)
 {
     struct rlk_tls *tls = calloc(1, sizeof(*tls));
 
     if (!tls)
         return ENOMEM;
-    tls->target = target;
+    tls->endpoint = endpoint;
     tls->verify_code = X509_V_OK;
     if (!prepare(tls, may_read)) {
         rlk_tls_free(tls);
@@ -151,7 +152,7 @@ bool rlk_tls_flush(struct rlk_tls *tls, int fd)
             return true;
         } else if (errno != EINTR) {
             rlk_tls_text_set(tls, RLK_TLS_FAILED, "connection to %s: %s",
-                             tls->target->label, strerror(errno));
+                             tls->endpoint->label, strerror(errno));
             tls->text_of_send = true;
             return false;
         }
@@ -170,7 +171,7 @@ static void break_off(struct rlk_tls *tls)
         rlk_tls_text_set(tls, RLK_TLS_NO_MEMORY, "out of memory");
     else
         rlk_tls_text_of_error(tls);
-    rlk_tls_store_doubt(tls->target->tls_store);
+    rlk_tls_store_doubt(tls->endpoint->tls_store);
 }
 
 static void note_end(struct rlk_tls *tls)
@@ -234,7 +235,7 @@ static void note_no_tls(struct rlk_tls *tls)
     rlk_tls_text_set(tls, RLK_TLS_STRANGE,
                      "%s%s does not speak TLS%s%s%s: the URL of a server without TLS "
                      "begins with redis://",
-                     tls->target->label, tls->target->whence, len > 0 ? " (\"" : "",
+                     tls->endpoint->label, tls->endpoint->whence, len > 0 ? " (\"" : "",
                      shown, len > 0 ? "\")" : "");
 }
 
@@ -249,14 +250,14 @@ static int receive(struct rlk_tls *tls, int fd, int flags)
     ssize_t n = recv(fd, tls->wire, sizeof(tls->wire), flags);
     if (n == 0) {
         rlk_tls_text_set(tls, RLK_TLS_FAILED, "%s closed the connection",
-                         tls->target->label);
+                         tls->endpoint->label);
         return -1;
     }
     if (n < 0) {
         if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
             return 0;
-        rlk_tls_text_set(tls, RLK_TLS_FAILED, "connection to %s: %s", tls->target->label,
-                         strerror(errno));
+        rlk_tls_text_set(tls, RLK_TLS_FAILED, "connection to %s: %s",
+                         tls->endpoint->label, strerror(errno));
         return -1;
     }
     tls->in = tls->wire;
@@ -295,7 +296,7 @@ static bool decrypt(struct rlk_tls *tls,
                    ERR_peek_error() == 0) { /* otherwise an alert */
             tls->broken = true;
             rlk_tls_text_set(tls, RLK_TLS_FAILED, "%s closed the connection",
-                             tls->target->label);
+                             tls->endpoint->label);
             break;
         } else if (!wants_more(tls)) {
             break_off(tls);

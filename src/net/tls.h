@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct rlk_target;
+struct rlk_endpoint;
 
 /* The settings for TLS from URL, attributes and file. Heap strings; NULL: not set. */
 struct rlk_tls_settings {
@@ -41,9 +41,10 @@ bool rlk_tls_is_built(void);
 /* Reads the files; or, in a forked child that has `parent`, uses what the parent has
  * read, because the child may not be permitted to read them. 0 with *ret_store; else
  * EINVAL (a file cannot be used), ENOMEM, EMFILE, ENFILE or EAGAIN, and the thread's
- * message names the path. The target outlives the store. */
+ * message names the path. The endpoint outlives the store. */
 int rlk_tls_store_create(struct rlk_tls_store **ret_store,
-                         const struct rlk_target *target, struct rlk_tls_store *parent);
+                         const struct rlk_endpoint *endpoint,
+                         struct rlk_tls_store *parent);
 /* Only when no connection uses the store any more. NULL: does nothing. */
 void rlk_tls_store_free(struct rlk_tls_store *store);
 /* In a forked child: leaves the parent's store as it is, because other threads of the
@@ -64,7 +65,7 @@ enum rlk_tls_result {
 /* For a connected socket. may_read: looks whether the store's files have changed. (The
  * library's threads, which serve all clients, should not wait for a disk; they look only
  * after the present files were of no use.) 0 or ENOMEM. */
-int rlk_tls_open(struct rlk_tls **ret_tls, const struct rlk_target *target,
+int rlk_tls_open(struct rlk_tls **ret_tls, const struct rlk_endpoint *endpoint,
                  bool may_read);
 /* Sends nothing to the peer. NULL: does nothing. */
 void rlk_tls_free(struct rlk_tls *tls);

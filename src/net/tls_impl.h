@@ -29,9 +29,9 @@ int rlk_tls_gate_open(void);
 
 /* ---- tls_store.c. Locks: rlk_tls_gate is entered. */
 
-/* Creates the SSL of a new connection, with a session to resume if the target's store has
- * one with this server. NULL: out of memory. Locks: takes the store's mutex. */
-SSL *rlk_tls_store_make(const struct rlk_target *target);
+/* Creates the SSL of a new connection, with a session to resume if the endpoint's store
+ * has one with this server. NULL: out of memory. Locks: takes the store's mutex. */
+SSL *rlk_tls_store_make(const struct rlk_endpoint *endpoint);
 /* Reads the files again if they have changed, and if the thread may read files or the
  * present ones are in doubt. Locks: rlk_tls_gate is not entered; takes the store's mutex.
  * Blocks: files. */
@@ -65,7 +65,7 @@ void rlk_tls_file_stamps(const struct rlk_tls_settings *settings,
 struct rlk_tls {
     SSL *ssl;
     struct rlk_tls *older; /* while the process exits: those that were not freed */
-    const struct rlk_target *target;
+    const struct rlk_endpoint *endpoint;
 
     /* Received bytes that OpenSSL has not read yet. Between two calls there are none, but
      * those that followed the handshake. */

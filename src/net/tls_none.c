@@ -13,10 +13,11 @@ bool rlk_tls_is_built(void)
 }
 
 int rlk_tls_store_create(struct rlk_tls_store **ret_store,
-                         const struct rlk_target *target, struct rlk_tls_store *parent)
+                         const struct rlk_endpoint *endpoint,
+                         struct rlk_tls_store *parent)
 {
     (void)ret_store;
-    (void)target;
+    (void)endpoint;
     (void)parent;
     return rlk_error_set(ENOTSUP, "this library was built without TLS");
 }
@@ -31,10 +32,11 @@ void rlk_tls_store_disown(struct rlk_tls_store *store)
     (void)store;
 }
 
-int rlk_tls_open(struct rlk_tls **ret_tls, const struct rlk_target *target, bool may_read)
+int rlk_tls_open(struct rlk_tls **ret_tls, const struct rlk_endpoint *endpoint,
+                 bool may_read)
 {
     (void)ret_tls;
-    (void)target;
+    (void)endpoint;
     (void)may_read;
     return ENOMEM;
 }

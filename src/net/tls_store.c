@@ -24,13 +24,13 @@ enum { SESSIONS_MAX = 64 };
  * began, and is not checked again when it is resumed. */
 struct kept_session {
     SSL_SESSION *session;
-    char *host; /* NULL: that of the store's target */
+    char *host; /* NULL: that of the store's endpoint */
     uint16_t port;
 };
 
 struct rlk_tls_store {
     /* immutable after create */
-    const struct rlk_target *target;
+    const struct rlk_endpoint *endpoint;
     char authorities[RLK_LOG_NAME_SIZE + 16];
 
     /* Protects what follows. No other mutex is taken while it is held. */
@@ -91,29 +91,29 @@ static bool is_for_once(const SSL_SESSION *session)
 static const char *host_of(const struct rlk_tls_store *store,
                            const struct kept_session *kept)
 {
-    return kept->host ? kept->host : store->target->host;
+    return kept->host ? kept->host : store->endpoint->host;
 }
 
 /* rule: P2 */
 /* The newest session with this server. -1: there is none. Locks: holds mu. */
 static int find_session_locked(const struct rlk_tls_store *store,
-                               const struct rlk_target *target)
+                               const struct rlk_endpoint *endpoint)
 {
     int i = store->session_count - 1;
 
-    while (i >= 0 && (store->sessions[i].port != target->port ||
-                      strcmp(host_of(store, &store->sessions[i]), target->host) != 0))
+    while (i >= 0 && (store->sessions[i].port != endpoint->port ||
+                      strcmp(host_of(store, &store->sessions[i]), endpoint->host) != 0))
         i--;
     return i;
 }
 
 /* Returns 1 if the store keeps it. Locks: holds mu. */
 static int add_session_locked(struct rlk_tls_store *store, SSL_SESSION *session,
-                              const struct rlk_target *target)
+                              const struct rlk_endpoint *endpoint)
 {
-    bool own = target->host == store->target->host;
-    char *host = own ? NULL : strdup(target->host);
-    int same = is_for_once(session) ? -1 : find_session_locked(store, target);
+    bool own = endpoint->host == store->endpoint->host;
+    char *host = own ? NULL : strdup(endpoint->host);
+    int same = is_for_once(session) ? -1 : find_session_locked(store, endpoint);
 
     if (!own && !host)
         return 0;
@@ -122,7 +122,7 @@ static int add_session_locked(struct rlk_tls_store *store, SSL_SESSION *session,
     if (store->session_count == SESSIONS_MAX)
         drop_session_locked(store, 0);
     store->sessions[store->session_count++] =
-        (struct kept_session){ session, host, target->port };
+        (struct kept_session){ session, host, endpoint->port };
     return 1;
 }
 
@@ -131,23 +131,23 @@ static int add_session_locked(struct rlk_tls_store *store, SSL_SESSION *session,
 static int keep_session(SSL *ssl, SSL_SESSION *session)
 {
     struct rlk_tls *tls = SSL_get_app_data(ssl);
-    struct rlk_tls_store *store = tls->target->tls_store;
+    struct rlk_tls_store *store = tls->endpoint->tls_store;
     int kept = 0;
 
     if (!store || SSL_SESSION_is_resumable(session) != 1)
         return 0;
     rlk_sync_mutex_lock(&store->mu);
     if (SSL_get_SSL_CTX(ssl) == store->ctx) /* else of files that have been replaced */
-        kept = add_session_locked(store, session, tls->target);
+        kept = add_session_locked(store, session, tls->endpoint);
     rlk_sync_mutex_unlock(&store->mu);
     return kept;
 }
 
 /* Returns a session, which the caller frees; NULL: there is none. Locks: holds mu. */
 static SSL_SESSION *take_session_locked(struct rlk_tls_store *store,
-                                        const struct rlk_target *target)
+                                        const struct rlk_endpoint *endpoint)
 {
-    int i = find_session_locked(store, target);
+    int i = find_session_locked(store, endpoint);
 
     if (i < 0)
         return NULL;
@@ -235,10 +235,10 @@ void rlk_tls_store_look(struct rlk_tls_store *store, bool may_read)
 
     if (!begin_look(store, may_read))
         return;
-    rlk_tls_file_stamps(&store->target->tls, stamps);
+    rlk_tls_file_stamps(&store->endpoint->tls, stamps);
     if (!have_changed(store, stamps) || !rlk_tls_gate_enter())
         return;
-    if (make_context(&store->target->tls, &ctx, text) == 0) {
+    if (make_context(&store->endpoint->tls, &ctx, text) == 0) {
         rlk_sync_mutex_lock(&store->mu);
         old = store->ctx;
         store->ctx = ctx;
@@ -257,13 +257,13 @@ void rlk_tls_store_doubt(struct rlk_tls_store *store)
     rlk_sync_mutex_unlock(&store->mu);
 }
 
-SSL *rlk_tls_store_make(const struct rlk_target *target)
+SSL *rlk_tls_store_make(const struct rlk_endpoint *endpoint)
 {
-    struct rlk_tls_store *store = target->tls_store;
+    struct rlk_tls_store *store = endpoint->tls_store;
 
     rlk_sync_mutex_lock(&store->mu);
     SSL *ssl = SSL_new(store->ctx);
-    SSL_SESSION *session = ssl ? take_session_locked(store, target) : NULL;
+    SSL_SESSION *session = ssl ? take_session_locked(store, endpoint) : NULL;
     rlk_sync_mutex_unlock(&store->mu);
     if (session) {
         SSL_set_session(ssl, session); /* if it does not fit, it is not resumed */
@@ -276,7 +276,7 @@ SSL *rlk_tls_store_make(const struct rlk_target *target)
 
 static void name_authorities(struct rlk_tls_store *store)
 {
-    const struct rlk_tls_settings *settings = &store->target->tls;
+    const struct rlk_tls_settings *settings = &store->endpoint->tls;
     const char *path = settings->cafile ? settings->cafile : settings->cadir;
 
     if (path)
@@ -301,16 +301,17 @@ static int load_store(struct rlk_tls_store *store)
 {
     char text[RLK_TLS_TEXT_SIZE] = "the process is exiting";
 
-    rlk_tls_file_stamps(&store->target->tls, store->stamps);
+    rlk_tls_file_stamps(&store->endpoint->tls, store->stamps);
     if (!rlk_tls_gate_enter())
         return rlk_error_set(EAGAIN, "%s", text);
-    int rc = make_context(&store->target->tls, &store->ctx, text);
+    int rc = make_context(&store->endpoint->tls, &store->ctx, text);
     rlk_tls_gate_leave();
     return rc != 0 ? rlk_error_set(rc, "TLS: %s", text) : 0;
 }
 
 int rlk_tls_store_create(struct rlk_tls_store **ret_store,
-                         const struct rlk_target *target, struct rlk_tls_store *parent)
+                         const struct rlk_endpoint *endpoint,
+                         struct rlk_tls_store *parent)
 {
     struct rlk_tls_store *store = calloc(1, sizeof(*store));
 
@@ -321,7 +322,7 @@ int rlk_tls_store_create(struct rlk_tls_store **ret_store,
         free(store);
         return rlk_error_set(rc, "out of memory");
     }
-    store->target = target;
+    store->endpoint = endpoint;
     name_authorities(store);
     rc = rlk_tls_gate_open();
     if (rc != 0)

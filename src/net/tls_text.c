@@ -109,7 +109,7 @@ static void write_issuer(char ret_issuer[ISSUER_SIZE], X509 *certificate)
 static void explain_name(struct rlk_tls *tls, X509 *certificate)
 {
     const char *wanted =
-        tls->target->tls.name ? tls->target->tls.name : tls->target->host;
+        tls->endpoint->tls.name ? tls->endpoint->tls.name : tls->endpoint->host;
     char names[NAMES_SIZE];
 
     rlk_tls_text_names(names, sizeof(names), certificate);
@@ -125,7 +125,7 @@ static void explain_authority(struct rlk_tls *tls, X509 *certificate)
     write_issuer(issuer, certificate);
     snprintf(tls->verify_text, sizeof(tls->verify_text),
              "comes from \"%s\", which is not an authority of %s", issuer,
-             rlk_tls_store_authorities(tls->target->tls_store));
+             rlk_tls_store_authorities(tls->endpoint->tls_store));
 }
 
 static void explain_dates(struct rlk_tls *tls, X509 *certificate, const char *authority)
@@ -190,8 +190,8 @@ int rlk_tls_text_of_check(int good, X509_STORE_CTX *check)
  * something else. */
 static bool explain_refusal(struct rlk_tls *tls, int reason)
 {
-    const struct rlk_target *target = tls->target;
-    const char *certfile = target->tls.certfile, *why;
+    const struct rlk_endpoint *endpoint = tls->endpoint;
+    const char *certfile = endpoint->tls.certfile, *why;
     char shown[RLK_LOG_NAME_SIZE];
 
     switch (reason) {
@@ -224,12 +224,12 @@ static bool explain_refusal(struct rlk_tls *tls, int reason)
     if (certfile) {
         rlk_log_name(shown, sizeof(shown), certfile, strlen(certfile));
         rlk_tls_text_set(tls, RLK_TLS_REFUSED,
-                         "%s%s refused the certificate of %.100s: %s", target->label,
-                         target->whence, shown, why);
+                         "%s%s refused the certificate of %.100s: %s", endpoint->label,
+                         endpoint->whence, shown, why);
     } else {
         rlk_tls_text_set(tls, RLK_TLS_REFUSED,
                          "%s%s refused the connection: %s (certfile=, keyfile=)",
-                         target->label, target->whence, why);
+                         endpoint->label, endpoint->whence, why);
     }
     return true;
 }
@@ -239,7 +239,7 @@ static void explain_version(struct rlk_tls *tls)
     rlk_tls_text_set(
         tls, RLK_TLS_STRANGE,
         "%s%s supports no version of TLS that this library supports (1.2 or later)",
-        tls->target->label, tls->target->whence);
+        tls->endpoint->label, tls->endpoint->whence);
 }
 
 /* The kind of an error that has no text of its own. A server or proxy that is overloaded
@@ -257,7 +257,7 @@ static enum rlk_tls_result kind_of(unsigned long error)
 
 void rlk_tls_text_of_error(struct rlk_tls *tls)
 {
-    const struct rlk_target *target = tls->target;
+    const struct rlk_endpoint *endpoint = tls->endpoint;
     unsigned long error = ERR_peek_last_error();
     int reason = ERR_GET_LIB(error) == ERR_LIB_SSL ? ERR_GET_REASON(error) : 0;
     const char *said = ERR_reason_error_string(error);
@@ -265,7 +265,7 @@ void rlk_tls_text_of_error(struct rlk_tls *tls)
     /* rule: P6 */
     if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED || tls->verify_code != X509_V_OK) {
         rlk_tls_text_set(tls, RLK_TLS_REFUSED, "the certificate of %s%s %s",
-                         target->label, target->whence,
+                         endpoint->label, endpoint->whence,
                          tls->verify_text[0] ? tls->verify_text : "was refused");
         return;
     }
@@ -275,8 +275,8 @@ void rlk_tls_text_of_error(struct rlk_tls *tls)
         reason == SSL_R_UNSUPPORTED_PROTOCOL || reason == SSL_R_WRONG_VERSION_NUMBER)
         explain_version(tls);
     else
-        rlk_tls_text_set(tls, kind_of(error), "TLS with %s%s failed: %s", target->label,
-                         target->whence, said ? said : "OpenSSL gives no reason");
+        rlk_tls_text_set(tls, kind_of(error), "TLS with %s%s failed: %s", endpoint->label,
+                         endpoint->whence, said ? said : "OpenSSL gives no reason");
 }
 
 /* ---- what both sides agreed on */

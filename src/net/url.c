@@ -50,11 +50,12 @@ enum parameter {
     PARAMETER_KEYFILE,
     PARAMETER_TLSNAME,
     PARAMETER_VERIFY,
-    PARAMETER_SENTINELUSER, /* this and the following: url_sentinel.c */
+    PARAMETER_SENTINELUSER, /* this to PARAMETER_MASTER: url_sentinel.c */
     PARAMETER_SENTINELPASSWORD,
     PARAMETER_SENTINELMASTERID, /* this and the following: the master's name */
     PARAMETER_MASTER_NAME,
     PARAMETER_MASTER,
+    PARAMETER_ADDRESSMAP, /* url_cluster.c */
     PARAMETER_COUNT
 };
 
@@ -88,6 +89,7 @@ static const struct {
     [PARAMETER_SENTINELMASTERID] = { "sentinelMasterId", 0, 0 },
     [PARAMETER_MASTER_NAME] = { "master_name", 0, 0 },
     [PARAMETER_MASTER] = { "master", 0, 0 },
+    [PARAMETER_ADDRESSMAP] = { "addressmap", 0, 0 },
 };
 
 struct parse {
@@ -102,9 +104,9 @@ static int set_db(struct parse *p, struct rlk_url_slice value)
     int rc = rlk_url_number(value, "db", 0, INT_MAX, &db);
     if (rc != 0)
         return rc;
-    if (p->db_in_path && p->config->target.db != (int)db)
+    if (p->db_in_path && p->config->endpoint.db != (int)db)
         return rlk_error_set(EINVAL, "URL: db is given twice, with different numbers");
-    p->config->target.db = (int)db;
+    p->config->endpoint.db = (int)db;
     return 0;
 }
 
@@ -165,7 +167,7 @@ static bool seen_partner(const struct parse *p, const char *name)
 
 static int set_tls(struct parse *p, enum parameter which, const char *text)
 {
-    struct rlk_tls_settings *settings = &p->config->target.tls;
+    struct rlk_tls_settings *settings = &p->config->endpoint.tls;
     const char *name = parameters[which].name;
 
     if (!settings->on)
@@ -178,18 +180,28 @@ static int set_tls(struct parse *p, enum parameter which, const char *text)
 /* Credentials of the URL replace both of the attributes. */
 static int set_sentinel(struct parse *p, enum parameter which, const char *text)
 {
-    struct rlk_target *target = &p->config->target;
+    struct rlk_endpoint *endpoint = &p->config->endpoint;
     const char *name = parameters[which].name;
 
-    if (target->sentinels.count == 0)
+    if (endpoint->sentinels.count == 0)
         return rlk_error_set(EINVAL, "URL: parameter %s requires redis-sentinel://",
                              name);
     if (which <= PARAMETER_SENTINELPASSWORD &&
         !(p->seen[PARAMETER_SENTINELUSER] && p->seen[PARAMETER_SENTINELPASSWORD])) {
-        rlk_url_wipe(&target->sentinels.user);
-        rlk_url_wipe(&target->sentinels.password);
+        rlk_url_wipe(&endpoint->sentinels.user);
+        rlk_url_wipe(&endpoint->sentinels.password);
     }
-    return rlk_url_sentinel_set(target, name, text);
+    return rlk_url_sentinel_set(endpoint, name, text);
+}
+
+static int set_address_map(struct parse *p, const char *text)
+{
+    struct rlk_url_cluster *cluster = &p->config->endpoint.cluster;
+
+    if (cluster->count == 0)
+        return rlk_error_set(EINVAL, "URL: parameter %s requires redis-cluster://",
+                             parameters[PARAMETER_ADDRESSMAP].name);
+    return rlk_url_cluster_map(cluster, text);
 }
 
 static int set_parameter(struct parse *p, enum parameter which, struct rlk_url_slice raw)
@@ -209,6 +221,8 @@ static int set_parameter(struct parse *p, enum parameter which, struct rlk_url_s
         rc = set_mutex_type(p, value);
     else if (which == PARAMETER_GUARD)
         rc = set_guard(p, value);
+    else if (which == PARAMETER_ADDRESSMAP)
+        rc = set_address_map(p, text);
     else if (which >= PARAMETER_SENTINELUSER)
         rc = set_sentinel(p, which, text);
     else if (which >= PARAMETER_CAFILE)
@@ -257,9 +271,9 @@ static int parse_query(struct parse *p, struct rlk_url_slice query, const char *
     return 0;
 }
 
-/* ---- the target */
+/* ---- the endpoint */
 
-static int parse_userinfo(struct rlk_target *target, struct rlk_url_slice info)
+static int parse_userinfo(struct rlk_endpoint *endpoint, struct rlk_url_slice info)
 {
     const char *colon = rlk_url_find(info, ':');
     if (!colon)
@@ -267,11 +281,11 @@ static int parse_userinfo(struct rlk_target *target, struct rlk_url_slice info)
     struct rlk_url_slice user = rlk_url_cut(&info, colon);
     if (user.len == 0 && info.len == 0)
         return rlk_error_set(EINVAL, "URL: neither user nor password before the '@'");
-    rlk_url_wipe(&target->user);
-    rlk_url_wipe(&target->password);
-    int rc = user.len > 0 ? rlk_url_decode(&target->user, user, "user") : 0;
+    rlk_url_wipe(&endpoint->user);
+    rlk_url_wipe(&endpoint->password);
+    int rc = user.len > 0 ? rlk_url_decode(&endpoint->user, user, "user") : 0;
     if (rc == 0)
-        rc = rlk_url_decode(&target->password, info, "password");
+        rc = rlk_url_decode(&endpoint->password, info, "password");
     return rc;
 }
 
@@ -290,7 +304,7 @@ static int parse_db_path(struct parse *p, struct rlk_url_slice path)
 }
 
 /* Cuts the path, and takes user and password. Leaves the host or hosts in *rest. */
-static int parse_authority(struct rlk_target *target, struct rlk_url_slice *rest,
+static int parse_authority(struct rlk_endpoint *endpoint, struct rlk_url_slice *rest,
                            struct rlk_url_slice *ret_path)
 {
     const char *slash = rlk_url_find(*rest, '/');
@@ -301,22 +315,23 @@ static int parse_authority(struct rlk_target *target, struct rlk_url_slice *rest
         *ret_path = *rest;
         *rest = rlk_url_cut(ret_path, slash);
     }
-    rlk_url_wipe(&target->path);
+    rlk_url_wipe(&endpoint->path);
     const char *at = rest->len ? memrchr(rest->at, '@', rest->len) : NULL;
-    return at ? parse_userinfo(target, rlk_url_cut(rest, at)) : 0;
+    return at ? parse_userinfo(endpoint, rlk_url_cut(rest, at)) : 0;
 }
 
 static int parse_redis(struct parse *p, struct rlk_url_slice rest)
 {
-    struct rlk_target *target = &p->config->target;
+    struct rlk_endpoint *endpoint = &p->config->endpoint;
     struct rlk_url_slice path;
 
-    int rc = parse_authority(target, &rest, &path);
+    int rc = parse_authority(endpoint, &rest, &path);
     if (rc == 0)
-        rc = rlk_url_host(rest, PORT_DEFAULT, &target->host, &target->port);
+        rc = rlk_url_host(rest, PORT_DEFAULT, &endpoint->host, &endpoint->port);
     if (rc != 0)
         return rc;
-    rlk_url_label(target->label, sizeof(target->label), target->host, target->port);
+    rlk_url_label(endpoint->label, sizeof(endpoint->label), endpoint->host,
+                  endpoint->port);
     return parse_db_path(p, path);
 }
 
@@ -335,7 +350,7 @@ static int set_name(struct parse *p, struct rlk_url_slice name)
     int rc = rlk_url_decode(&text, name, "name of the master");
 
     if (rc == 0)
-        rc = rlk_url_sentinel_set(&p->config->target, parameters[PARAMETER_MASTER].name,
+        rc = rlk_url_sentinel_set(&p->config->endpoint, parameters[PARAMETER_MASTER].name,
                                   text);
     rlk_url_wipe(&text);
     return rc;
@@ -343,15 +358,15 @@ static int set_name(struct parse *p, struct rlk_url_slice name)
 
 static int parse_sentinel(struct parse *p, struct rlk_url_slice rest)
 {
-    struct rlk_target *target = &p->config->target;
+    struct rlk_endpoint *endpoint = &p->config->endpoint;
     struct rlk_url_slice path, master, db;
 
-    rlk_url_wipe(&target->host);
-    rlk_url_wipe(&target->sentinels.master);
-    target->port = 0;
-    int rc = parse_authority(target, &rest, &path);
+    rlk_url_wipe(&endpoint->host);
+    rlk_url_wipe(&endpoint->sentinels.master);
+    endpoint->port = 0;
+    int rc = parse_authority(endpoint, &rest, &path);
     if (rc == 0)
-        rc = rlk_url_sentinel_hosts(target, rest);
+        rc = rlk_url_sentinel_hosts(endpoint, rest);
     if (rc == 0)
         rc = rlk_url_sentinel_path(path, &master, &db);
     if (rc == 0)
@@ -359,22 +374,35 @@ static int parse_sentinel(struct parse *p, struct rlk_url_slice rest)
     return rc == 0 && master.len > 0 ? set_name(p, master) : rc;
 }
 
+static int parse_cluster(struct parse *p, struct rlk_url_slice rest)
+{
+    struct rlk_endpoint *endpoint = &p->config->endpoint;
+    struct rlk_url_slice path;
+
+    int rc = parse_authority(endpoint, &rest, &path);
+    if (rc == 0)
+        rc = rlk_url_cluster_seeds(endpoint, rest);
+    if (rc == 0)
+        rc = rlk_url_cluster_check(endpoint);
+    return rc == 0 ? parse_db_path(p, path) : rc;
+}
+
 static int parse_unix(struct parse *p, struct rlk_url_slice rest)
 {
-    struct rlk_target *target = &p->config->target;
-    rlk_url_wipe(&target->host);
-    target->port = 0;
+    struct rlk_endpoint *endpoint = &p->config->endpoint;
+    rlk_url_wipe(&endpoint->host);
+    endpoint->port = 0;
     if (rest.len < 2 || rest.at[0] != '/')
         return rlk_error_set(EINVAL, "URL: unix:// is not followed by an absolute path");
-    int rc = rlk_url_decode(&target->path, rest, "path");
+    int rc = rlk_url_decode(&endpoint->path, rest, "path");
     if (rc != 0)
         return rc;
-    size_t len = strlen(target->path);
+    size_t len = strlen(endpoint->path);
     if (len >= sizeof(((struct sockaddr_un *)0)->sun_path))
         return rlk_error_set(EINVAL,
                              "URL: the path of a Unix socket has at most %zu bytes",
                              sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
-    rlk_log_name(target->label, sizeof(target->label), target->path, len);
+    rlk_log_name(endpoint->label, sizeof(endpoint->label), endpoint->path, len);
     return 0;
 }
 
@@ -416,7 +444,8 @@ static void drop_secrets(char *url)
 static int keep_url(struct rlk_config *config, const char *url, size_t scheme_len)
 {
     const char *rest = url + scheme_len;
-    const char *at = config->target.path ? NULL : memrchr(rest, '@', strcspn(rest, "/?"));
+    const char *at =
+        config->endpoint.path ? NULL : memrchr(rest, '@', strcspn(rest, "/?"));
     char *kept = NULL;
 
     if (asprintf(&kept, "%.*s%s", (int)scheme_len, url, at ? at + 1 : rest) < 0)
@@ -445,6 +474,14 @@ static const struct scheme {
     { "valkeys-sentinel://", parse_sentinel, true },
     { "valkey+sentinel://", parse_sentinel, false },
     { "valkeys+sentinel://", parse_sentinel, true },
+    { "redis-cluster://", parse_cluster, false },
+    { "rediss-cluster://", parse_cluster, true },
+    { "redis+cluster://", parse_cluster, false },
+    { "rediss+cluster://", parse_cluster, true },
+    { "valkey-cluster://", parse_cluster, false },
+    { "valkeys-cluster://", parse_cluster, true },
+    { "valkey+cluster://", parse_cluster, false },
+    { "valkeys+cluster://", parse_cluster, true },
 };
 
 static const struct scheme *find_scheme(const char *url)
@@ -472,15 +509,16 @@ static int parse_rest(struct parse *p, const struct scheme *scheme,
         query = rest;
         rest = rlk_url_cut(&query, question);
     }
-    rlk_url_sentinel_hosts_drop(&p->config->target.sentinels);
+    rlk_url_sentinel_hosts_drop(&p->config->endpoint.sentinels);
+    rlk_url_cluster_seeds_drop(&p->config->endpoint.cluster);
     int rc = scheme->parse(p, rest);
     if (rc == 0)
         rc = parse_query(p, query, url);
     if (rc == 0 && hash)
         rc = set_name(p, fragment);
     if (rc == 0 && sentinel)
-        rc = rlk_url_sentinel_check(&p->config->target);
-    return rc != 0 ? rc : rlk_url_tls_check(&p->config->target.tls);
+        rc = rlk_url_sentinel_check(&p->config->endpoint);
+    return rc != 0 ? rc : rlk_url_tls_check(&p->config->endpoint.tls);
 }
 
 int rlk_url_parse(struct rlk_config *config, const char *url)
@@ -493,12 +531,12 @@ int rlk_url_parse(struct rlk_config *config, const char *url)
     const struct scheme *scheme = find_scheme(url);
     if (!scheme)
         return rlk_error_set(EINVAL, "URL: must begin with redis://, rediss://, "
-                                     "redis-sentinel:// or unix://");
+                                     "redis-sentinel://, redis-cluster:// or unix://");
     /* rule: P1 */
     if (scheme->tls && !rlk_tls_is_built())
         return rlk_error_set(ENOTSUP, "URL: %s: this library was built without TLS",
                              scheme->text);
-    config->target.tls.on = scheme->tls;
+    config->endpoint.tls.on = scheme->tls;
     size_t scheme_len = strlen(scheme->text);
     struct rlk_url_slice rest = { url + scheme_len, len - scheme_len };
     int rc = parse_rest(&p, scheme, rest, url);
@@ -507,12 +545,13 @@ int rlk_url_parse(struct rlk_config *config, const char *url)
 
 void rlk_url_config_clear(struct rlk_config *config)
 {
-    rlk_url_wipe(&config->target.host);
-    rlk_url_wipe(&config->target.path);
-    rlk_url_wipe(&config->target.user);
-    rlk_url_wipe(&config->target.password);
-    rlk_url_tls_clear(&config->target.tls);
-    rlk_url_sentinel_clear(&config->target.sentinels);
+    rlk_url_wipe(&config->endpoint.host);
+    rlk_url_wipe(&config->endpoint.path);
+    rlk_url_wipe(&config->endpoint.user);
+    rlk_url_wipe(&config->endpoint.password);
+    rlk_url_tls_clear(&config->endpoint.tls);
+    rlk_url_sentinel_clear(&config->endpoint.sentinels);
+    rlk_url_cluster_clear(&config->endpoint.cluster);
     rlk_url_wipe(&config->url);
     rlk_url_wipe(&config->source_path);
     explicit_bzero(config, sizeof(*config));

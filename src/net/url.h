@@ -26,21 +26,36 @@ struct rlk_url_sentinels {
     char *user, *password; /* for the sentinels; NULL: no AUTH */
 };
 
+/* The address that nodes of a cluster announce, and where a client reaches it. */
+struct rlk_url_pair {
+    struct rlk_url_host announced, real; /* port 0: each port, and the same one */
+};
+
+/* What a URL says of a cluster. Heap. */
+struct rlk_url_cluster {
+    size_t count; /* 0: no cluster */
+    struct rlk_url_host *seeds;
+    size_t pair_count;
+    struct rlk_url_pair *pairs;
+};
+
 struct rlk_sentinel_book; /* sentinel.h */
 
-struct rlk_target {
+struct rlk_endpoint {
     char *host; /* NULL for a Unix socket, and for Sentinel, whose answer gives it; IPv6
                    without brackets */
     char *path; /* of the Unix socket, else NULL */
     uint16_t port;
     int db;
-    char *user;     /* NULL: the server's default user */
-    char *password; /* NULL: no AUTH */
+    char *user;                     /* NULL: the server's default user */
+    char *password;                 /* NULL: no AUTH */
+    struct rlk_url_cluster cluster; /* its first seed is `host` */
     struct rlk_url_sentinels sentinels;
     struct rlk_sentinel_book *book; /* of the client; NULL: none, or not started */
     struct rlk_tls_settings tls;
     struct rlk_tls_store *tls_store; /* of the client; NULL: no TLS, or not started */
-    /* for messages and logs: "host:port", the path, or "master NAME"; never a secret */
+    /* for messages and logs: "host:port", the path, "master NAME", or "the cluster at
+     * host:port"; never a secret */
     char label[128];
     /* follows the label when the server is unreachable: " (RLOCK_URL)", " (the file's
      * path)", " (built-in default)"; "" when the program named the URL */
@@ -48,7 +63,7 @@ struct rlk_target {
 };
 
 struct rlk_config {
-    struct rlk_target target;
+    struct rlk_endpoint endpoint;
     char *url;          /* as given, without users and passwords */
     const char *source; /* where it comes from: RLK_SOURCE_*, or source_path */
     char *source_path;
@@ -101,6 +116,7 @@ enum rlk_url_text {
     RLK_URL_VERIFY, /* the last one for TLS */
     RLK_URL_SENTINELUSER,
     RLK_URL_SENTINELPASSWORD,
+    RLK_URL_ADDRESSMAP,
     RLK_URL_TEXT_LIMIT
 };
 /* Copies all texts that are set. 0, EINVAL or ENOMEM. */
@@ -132,6 +148,13 @@ void rlk_url_label(char *buf, size_t size, const char *host, uint16_t port);
 /* Copies the credentials for sentinels that are set. 0 or ENOMEM. */
 int rlk_url_sentinel_take(struct rlk_url_sentinels *sentinels, const char *texts);
 void rlk_url_sentinel_clear(struct rlk_url_sentinels *sentinels);
+
+/* Copies the attribute's address map, if it is set. 0, EINVAL or ENOMEM. */
+int rlk_url_cluster_take(struct rlk_url_cluster *cluster, const char *texts);
+void rlk_url_cluster_clear(struct rlk_url_cluster *cluster);
+/* Where a client reaches what is announced as *host and *port, which it replaces. */
+void rlk_url_cluster_real(const struct rlk_url_cluster *cluster, const char **host,
+                          uint16_t *port);
 
 /* Frees the strings and wipes the secrets. Harmless on a zeroed config. */
 void rlk_url_config_clear(struct rlk_config *config);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files that parse URLs: url.c, url_part.c (slices, numbers, hosts) and
- * url_sentinel.c. No other file includes this. Thread: any. */
+/* Shared by the files that parse URLs: url.c, url_part.c (slices, numbers, hosts),
+ * url_sentinel.c and url_cluster.c. No other file includes this. Thread: any. */
 #ifndef RLK_URL_IMPL_H
 #define RLK_URL_IMPL_H
 
@@ -51,16 +51,28 @@ int rlk_url_host(struct rlk_url_slice s, uint16_t port_default, char **ret_host,
 /* Whether the parameter names the master. */
 bool rlk_url_sentinel_is_name(const char *parameter);
 /* Sets a parameter for Sentinel, by its name in URLs. */
-int rlk_url_sentinel_set(struct rlk_target *target, const char *parameter,
+int rlk_url_sentinel_set(struct rlk_endpoint *endpoint, const char *parameter,
                          const char *value);
 /* Parses host[:port][,host...]. */
-int rlk_url_sentinel_hosts(struct rlk_target *target, struct rlk_url_slice hosts);
+int rlk_url_sentinel_hosts(struct rlk_endpoint *endpoint, struct rlk_url_slice hosts);
 /* Cuts the path "master", "master/db" or "db" into its two parts, which may be empty. */
 int rlk_url_sentinel_path(struct rlk_url_slice path, struct rlk_url_slice *ret_master,
                           struct rlk_url_slice *ret_db);
 /* Forgets the hosts. */
 void rlk_url_sentinel_hosts_drop(struct rlk_url_sentinels *sentinels);
 /* Whether the URL was complete; sets the label. */
-int rlk_url_sentinel_check(struct rlk_target *target);
+int rlk_url_sentinel_check(struct rlk_endpoint *endpoint);
+
+/* ---- url_cluster.c. As above. */
+
+/* Parses host[:port][,host...]. */
+int rlk_url_cluster_seeds(struct rlk_endpoint *endpoint, struct rlk_url_slice hosts);
+/* Replaces the address map by that of announced[:port]>real[:port][,...]. */
+int rlk_url_cluster_map(struct rlk_url_cluster *cluster, const char *text);
+/* Forgets the seeds. */
+void rlk_url_cluster_seeds_drop(struct rlk_url_cluster *cluster);
+/* Whether the URL fits together; takes the first seed for the host, and sets the label.
+ */
+int rlk_url_cluster_check(struct rlk_endpoint *endpoint);
 
 #endif

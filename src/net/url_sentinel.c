@@ -58,10 +58,10 @@ static int set_master(struct rlk_url_sentinels *s, const char *name)
     return copy_text(&s->master, name);
 }
 
-int rlk_url_sentinel_set(struct rlk_target *target, const char *parameter,
+int rlk_url_sentinel_set(struct rlk_endpoint *endpoint, const char *parameter,
                          const char *value)
 {
-    struct rlk_url_sentinels *s = &target->sentinels;
+    struct rlk_url_sentinels *s = &endpoint->sentinels;
 
     if (rlk_url_sentinel_is_name(parameter))
         return set_master(s, value);
@@ -78,9 +78,9 @@ void rlk_url_sentinel_hosts_drop(struct rlk_url_sentinels *s)
     s->count = 0;
 }
 
-int rlk_url_sentinel_hosts(struct rlk_target *target, struct rlk_url_slice hosts)
+int rlk_url_sentinel_hosts(struct rlk_endpoint *endpoint, struct rlk_url_slice hosts)
 {
-    struct rlk_url_sentinels *s = &target->sentinels;
+    struct rlk_url_sentinels *s = &endpoint->sentinels;
     const char *comma;
 
     rlk_url_sentinel_hosts_drop(s);
@@ -125,16 +125,16 @@ int rlk_url_sentinel_path(struct rlk_url_slice path, struct rlk_url_slice *ret_m
                : 0;
 }
 
-int rlk_url_sentinel_check(struct rlk_target *target)
+int rlk_url_sentinel_check(struct rlk_endpoint *endpoint)
 {
-    const struct rlk_url_sentinels *s = &target->sentinels;
+    const struct rlk_url_sentinels *s = &endpoint->sentinels;
 
     if (!s->master)
         return rlk_error_set(EINVAL, "URL: no name of the master, as in "
                                      "redis-sentinel://host:port/NAME");
     if (s->user && !s->password)
         return rlk_error_set(EINVAL, "URL: sentineluser without sentinelpassword");
-    snprintf(target->label, sizeof(target->label), "master %s", s->master);
+    snprintf(endpoint->label, sizeof(endpoint->label), "master %s", s->master);
     return 0;
 }
 

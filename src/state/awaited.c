@@ -9,11 +9,6 @@
 
 enum { LOOK_AFTER_MS = 10 /* a shorter wait is for a live holder */ };
 
-void rlk_awaited_asks_locked(struct rlk_registry *reg)
-{
-    reg->asks_now++;
-}
-
 bool rlk_awaited_lock_locked(const struct rlk_lock *lock)
 {
     const struct rlk_list *asks = &lock->queue->asks;

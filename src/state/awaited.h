@@ -12,10 +12,16 @@
 #include <stdbool.h>
 
 /* A thread begins, or ends, to ask or to wait for a lock to be free. */
-void rlk_awaited_asks_locked(struct rlk_registry *reg);
+static inline void rlk_awaited_asks_locked(struct rlk_registry *reg);
 void rlk_awaited_asked_locked(struct rlk_registry *reg);
 /* That thread has to wait: the server says that other processes have the lock. */
 void rlk_awaited_waits_locked(struct rlk_registry *reg);
+
+static inline void rlk_awaited_asks_locked(struct rlk_registry *reg)
+{
+    reg->asks_now++;
+}
+
 /* The answer to a try is that the lock is busy. The client begins to look for deaths in
  * 10 ms, and goes on for a second or two, so that a thread that tries again profits. */
 void rlk_awaited_tried_locked(struct rlk_registry *reg);

@@ -143,6 +143,8 @@ struct rlk_hold {
                                leaves a marker (T3) */
         bool downgrade : 1; /* a downgrade is to be sent, or its answer is due */
         bool with_text : 1; /* the watchdog's next request brings the script's text */
+        bool alone : 1;     /* ... names the lock's own key and no other (P20) */
+        bool asking : 1;    /* ... goes to the node that is getting the hash slot */
     } server;               /* what was sent to the server, and is still to be sent */
     uint8_t prefer;         /* RLOCK_RWLOCK_PREFER_*, PHASE_FAIR */
     /* A thread inside may read these without mu, and write those that no other thread
@@ -232,6 +234,17 @@ static inline bool rlk_hold_is_retained(const struct rlk_hold *hold)
 
 /* Whether the watchdog has the hold's last reference, and sends its release: CANCELLING,
  * RELEASING or LOST, counted in the registry's background_count. */
+/* Whether the lock's own key says all about the hold: its lease can be raised, and it can
+ * be released, without the other keys (P20). For a release, not with a marker, which is
+ * in another key, nor with the mark of a robust lock. */
+static inline bool rlk_hold_may_raise_alone(const struct rlk_hold *hold)
+{
+    return !hold->reading && !hold->server.downgrade;
+}
+static inline bool rlk_hold_may_end_alone(const struct rlk_hold *hold)
+{
+    return rlk_hold_may_raise_alone(hold) && !rlk_id_robust(&hold->id);
+}
 static inline bool rlk_hold_is_background(const struct rlk_hold *hold)
 {
     return hold->state >= RLK_HOLD_CANCELLING && hold->ending.give_up_at != 0;

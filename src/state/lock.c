@@ -16,8 +16,8 @@ static struct rlk_lock **bucket(struct rlk_registry *reg, uint32_t hash)
     return &reg->table[hash & (reg->table_size - 1)];
 }
 
-static struct rlk_lock *find(struct rlk_registry *reg, int kind, const char *name,
-                             size_t name_len, uint32_t hash)
+static inline struct rlk_lock *find(struct rlk_registry *reg, int kind, const char *name,
+                                    size_t name_len, uint32_t hash)
 {
     struct rlk_lock *lock = *bucket(reg, hash);
     while (lock &&
@@ -188,14 +188,10 @@ void rlk_lock_wake_locked(struct rlk_lock *lock)
     rlk_registry_wake_list_locked(lock->registry, &lock->queue->readers);
 }
 
-void rlk_lock_channel_locked(struct rlk_lock *lock, bool want)
+static void list_channel(struct rlk_lock *lock)
 {
     struct rlk_registry *reg = lock->registry;
 
-    if (want)
-        lock->queue->channel_wanted++;
-    else
-        lock->queue->channel_wanted--;
     if (!lock->queue->channel_listed &&
         (lock->queue->channel_wanted > 0) != lock->queue->channel_joined) {
         lock->queue->channel_listed = true;
@@ -203,4 +199,19 @@ void rlk_lock_channel_locked(struct rlk_lock *lock, bool want)
         rlk_list_append(&reg->channels, &lock->queue->channel_link);
         reg->subscriber_dirty = true;
     }
+}
+
+void rlk_lock_channel_locked(struct rlk_lock *lock, bool want)
+{
+    if (want)
+        lock->queue->channel_wanted++;
+    else
+        lock->queue->channel_wanted--;
+    list_channel(lock);
+}
+
+void rlk_lock_channel_left_locked(struct rlk_lock *lock)
+{
+    lock->queue->channel_joined = false;
+    list_channel(lock);
 }

@@ -125,7 +125,11 @@ void rlk_lock_ref_locked(struct rlk_lock *lock);
 void rlk_lock_unref_locked(struct rlk_lock *lock);
 
 /* Makes the lock's queue, if there is none. False: out of memory. */
-bool rlk_queue_need_locked(struct rlk_lock *lock);
+bool rlk_queue_make_locked(struct rlk_lock *lock);
+static inline bool rlk_queue_need_locked(struct rlk_lock *lock)
+{
+    return rlk_lock_has_queue(lock) || rlk_queue_make_locked(lock);
+}
 /* Whether nothing needs the queue any more. */
 bool rlk_queue_is_quiet(const struct rlk_lock *lock);
 void rlk_queue_end_locked(struct rlk_lock *lock);
@@ -176,5 +180,7 @@ void rlk_lock_wake_locked(struct rlk_lock *lock);
 
 /* One waiter more, or one less, wants to hear Redisson's channel of the lock. */
 void rlk_lock_channel_locked(struct rlk_lock *lock, bool want);
+/* It has to be joined again, at another server. */
+void rlk_lock_channel_left_locked(struct rlk_lock *lock);
 
 #endif

@@ -32,7 +32,10 @@ struct rlk_op {
     struct rlk_hold *hold; /* with a reference; NULL: the request is a batch's */
     enum rlk_op_kind kind;
     int lease_ms;      /* RENEW, RENEW_READS: the shortest one in it */
+    unsigned changes;  /* of the cluster's map, as counted before it was sent */
     bool asks;         /* RENEW: it asks who else wants the lock */
+    bool alone;        /* RENEW, RELEASE: it names one key (P20) */
+    bool asking;       /* ASKING was sent in front of it: its reply comes first */
     bool crowded;      /* it is one of a burst of renewals */
     bool proven;       /* RENEW, RENEW_READS: enough replicas have confirmed it */
     bool few_replicas; /* the same: too few have so far. Guarded by the registry's mu */

@@ -36,12 +36,9 @@ static void init_queue(struct rlk_queue *queue, struct rlk_lock *lock)
     queue->timer.tag = RLK_TIMER_LOCK;
 }
 
-bool rlk_queue_need_locked(struct rlk_lock *lock)
+bool rlk_queue_make_locked(struct rlk_lock *lock)
 {
     struct rlk_registry *reg = lock->registry;
-
-    if (rlk_lock_has_queue(lock))
-        return true;
     struct rlk_list *l = rlk_list_pop(&reg->free_queues);
     struct rlk_queue *queue =
         l ? RLK_CONTAINER_OF(l, struct rlk_queue, channel_link) : malloc(sizeof(*queue));

@@ -78,7 +78,7 @@ void rlk_registry_destroy(struct rlk_registry *reg)
     rlk_sync_mutex_destroy(&reg->mu);
 }
 
-static void unlock_and_tell(struct rlk_registry *reg)
+void rlk_registry_unlock_and_tell(struct rlk_registry *reg)
 {
     struct rlk_timer *first = rlk_timer_first(&reg->timers);
     bool watchdog = reg->watchdog_dirty, subscriber = reg->subscriber_dirty;
@@ -120,14 +120,6 @@ static void unlock_and_tell(struct rlk_registry *reg)
         rlk_sync_cond_broadcast(&reg->background_done);
         rlk_sync_mutex_unlock(&reg->mu);
     }
-}
-
-void rlk_registry_unlock(struct rlk_registry *reg)
-{
-    if (rlk_registry_tells_locked(reg))
-        unlock_and_tell(reg);
-    else
-        rlk_sync_mutex_unlock(&reg->mu);
 }
 
 void rlk_registry_unanswered(struct rlk_registry *reg, int64_t when)

@@ -147,7 +147,15 @@ static inline bool rlk_registry_tells_locked(const struct rlk_registry *reg)
 }
 /* Drops mu, then wakes the threads of `wakes`; and the watchdog, the subscriber and the
  * leader, if there is something for them. */
-void rlk_registry_unlock(struct rlk_registry *reg);
+void rlk_registry_unlock_and_tell(struct rlk_registry *reg);
+/* The same, where there seldom is anything to tell. */
+static inline void rlk_registry_unlock(struct rlk_registry *reg)
+{
+    if (rlk_registry_tells_locked(reg))
+        rlk_registry_unlock_and_tell(reg);
+    else
+        rlk_sync_mutex_unlock(&reg->mu);
+}
 
 /* ---- polls and mail */
 
@@ -159,6 +167,10 @@ void rlk_registry_ask_again_locked(struct rlk_registry *reg, int64_t now);
  * the questions are spread over a third of the TTL of a grant, the shortest lease first.
  */
 void rlk_registry_doubt_all_locked(struct rlk_registry *reg, int64_t now);
+/* The same for some locks: those for which `is` is true. */
+typedef bool (*rlk_registry_is)(const struct rlk_lock *lock, void *arg);
+void rlk_registry_doubt_some_locked(struct rlk_registry *reg, int64_t now,
+                                    rlk_registry_is is, void *arg);
 
 /* Messages of the mailbox. Any client of the server may have sent them. False: the
  * process neither asks with this id, nor holds it, nor gives it back. Then nothing
@@ -182,6 +194,8 @@ bool rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
 
 /* Every lock with a queued waiter is refreshed at once (after a new subscription). */
 void rlk_registry_recheck_locked(struct rlk_registry *reg);
+void rlk_registry_recheck_some_locked(struct rlk_registry *reg, rlk_registry_is is,
+                                      void *arg);
 /* Wakes a thread that sleeps with mu, when mu is dropped: if it were woken under mu, it
  * would run into mu at once. */
 void rlk_registry_wake_locked(struct rlk_registry *reg, struct rlk_thread *thread);

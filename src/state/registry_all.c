@@ -47,12 +47,26 @@ void rlk_registry_wake_all_locked(struct rlk_registry *reg)
     rlk_registry_wake_list_locked(reg, &reg->sleepers);
 }
 
-void rlk_registry_recheck_locked(struct rlk_registry *reg)
+static bool is_any(const struct rlk_lock *lock, void *arg)
+{
+    (void)lock;
+    (void)arg;
+    return true;
+}
+
+void rlk_registry_recheck_some_locked(struct rlk_registry *reg, rlk_registry_is is,
+                                      void *arg)
 {
     /* rule: L3 */
     for (size_t i = 0; i < reg->table_size; i++)
         for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
-            rlk_queue_poll_locked(lock);
+            if (is(lock, arg))
+                rlk_queue_poll_locked(lock);
+}
+
+void rlk_registry_recheck_locked(struct rlk_registry *reg)
+{
+    rlk_registry_recheck_some_locked(reg, is_any, NULL);
 }
 
 void rlk_registry_ask_again_locked(struct rlk_registry *reg, int64_t now)
@@ -76,16 +90,29 @@ static void doubt(struct rlk_hold *hold, int64_t now)
                           hold->renew_at < now + spread ? hold->renew_at : now + spread);
 }
 
-/* rule: P9 */
-void rlk_registry_doubt_all_locked(struct rlk_registry *reg, int64_t now)
+static void doubt_lock(struct rlk_lock *lock, int64_t now)
+{
+    if (rlk_lock_has_queue(lock))
+        rlk_lock_channel_left_locked(lock);
+    rlk_queue_poll_locked(lock);
+    if (lock->current && rlk_hold_is_live(lock->current))
+        doubt(lock->current, now);
+    for (struct rlk_list *l = lock->queue->reads.next; l != &lock->queue->reads;
+         l = l->next)
+        doubt(RLK_CONTAINER_OF(l, struct rlk_hold, link), now);
+}
+
+/* rule: P9, P23 */
+void rlk_registry_doubt_some_locked(struct rlk_registry *reg, int64_t now,
+                                    rlk_registry_is is, void *arg)
 {
     for (size_t i = 0; i < reg->table_size; i++)
-        for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain) {
-            rlk_queue_poll_locked(lock);
-            if (lock->current && rlk_hold_is_live(lock->current))
-                doubt(lock->current, now);
-            for (struct rlk_list *l = lock->queue->reads.next; l != &lock->queue->reads;
-                 l = l->next)
-                doubt(RLK_CONTAINER_OF(l, struct rlk_hold, link), now);
-        }
+        for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
+            if (is(lock, arg))
+                doubt_lock(lock, now);
+}
+
+void rlk_registry_doubt_all_locked(struct rlk_registry *reg, int64_t now)
+{
+    rlk_registry_doubt_some_locked(reg, now, is_any, NULL);
 }

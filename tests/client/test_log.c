@@ -183,34 +183,36 @@ END_TEST
 
 START_TEST(loss_of_a_fixed_lease_is_called_so)
 {
-    OK(rlock_mutex_lock_lease(&m, 300));
+    /* the risk is reported when a tenth of the lease is left: time for a slow machine */
+    const long lease_ms = test_ms(1000) < 5000 ? test_ms(1000) : 5000;
+    OK(rlock_mutex_lock_lease(&m, lease_ms));
     struct sought risk =
         line_like(LOG_WARNING, "^rlock: at risk \"n\" after " S
                                ": its fixed lease is about to end; " S " left$");
     struct sought lost =
         line_like(LOG_ERR, "^rlock: lost \"n\" after " S ": its fixed lease ended$");
     ck_assert_double_le(risk.seconds[0], lost.seconds[0]);
-    ck_assert_double_ge(lost.seconds[0], 0.2);
+    ck_assert_double_ge(lost.seconds[0], (double)lease_ms * 0.9 / 1000);
     EXPECT(rlock_mutex_unlock(&m), ESTALE);
 }
 END_TEST
 
-static bool both_at_risk(void *arg)
+static bool is_at_risk(void *arg)
 {
     (void)arg;
-    return stats_of(client).risks == 2;
+    return stats_of(client).risks == 1;
 }
 
 START_TEST(late_risk_report_says_that_the_section_ended)
 {
-    /* the risk is reported when a tenth of the lease is left: time for a slow machine */
     const long late_ms = test_ms(2500) < 5000 ? test_ms(2500) : 5000;
     rlock_mutex_t late = mutex_of(client, "late");
-    stop_logger("at risk \"n\"");
+    stop_logger("lost \"n\"");
+    OK(rlock_mutex_lock(&m));
     OK(rlock_mutex_lock_lease(&late, late_ms));
-    OK(rlock_mutex_lock_lease(&m, 300));
+    OK(rlock_force_unlock(other, "n"));
     bool in_time = test_wait_until(logger_stopped, NULL, SOON_MS) &&
-                   test_wait_until(both_at_risk, NULL, SOON_MS);
+                   test_wait_until(is_at_risk, NULL, SOON_MS);
     int rc = rlock_mutex_unlock(&late);
     stop_logger(NULL);
     ck_assert(in_time);
@@ -350,6 +352,8 @@ END_TEST
 
 START_TEST(refused_subscription_is_logged)
 {
+    if (!test_redis_has_channel_rules("refused_subscription_is_logged"))
+        return;
     become_user("");
     test_redis_do(redis, "ACL", "SETUSER", "u", "resetchannels");
     test_redis_kill_clients(redis);

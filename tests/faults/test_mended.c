@@ -324,6 +324,9 @@ static bool is_refused(void *arg)
 
 START_TEST(a_refused_redisson_channel_costs_neither_the_mailbox_nor_the_lock)
 {
+    if (!test_redis_has_channel_rules(
+            "a_refused_redisson_channel_costs_neither_the_mailbox_nor_the_lock"))
+        return;
     test_redis_do(scene_redis, "ACL", "SETUSER", "u", "reset", "on", ">secret", "~*",
                   "+@all", "resetchannels", "&rlock:*");
     test_redis_do(scene_redis, "ACL", "LOG", "RESET");

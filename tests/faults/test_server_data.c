@@ -405,6 +405,9 @@ END_TEST
 /* Two masters: x and `self` are on the old one's side, `other` on the new one's. */
 START_TEST(an_old_master_that_wants_a_replica_grants_and_renews_nothing_once_it_misses_it)
 {
+    if (!test_server_bounds_scripts("an_old_master_that_wants_a_replica_grants_and_"
+                                    "renews_nothing_once_it_misses_it"))
+        return;
     struct pair p;
     rlock_mutex_t n;
     start_x(scene_server.url);

@@ -64,8 +64,8 @@ static struct rlk_config fresh(bool with_credentials)
                                  .max_connections = CONNECTIONS,
                                  .mutex_type = RLOCK_MUTEX_RECURSIVE };
     if (with_credentials) {
-        config.target.user = strdup(USER);
-        config.target.password = strdup(SECRET);
+        config.endpoint.user = strdup(USER);
+        config.endpoint.password = strdup(SECRET);
     }
     return config;
 }
@@ -90,9 +90,9 @@ static void check_taken(const struct rlk_config *c, bool may_be_of_url,
                         bool with_credentials, const char *bytes, size_t len)
 {
     struct rlk_config of_url = fresh(false);
-    const struct rlk_target *t = &c->target, *u = &of_url.target;
+    const struct rlk_endpoint *t = &c->endpoint, *u = &of_url.endpoint;
 
-    fuzz_must(!t->host != !t->path);
+    fuzz_must(!t->host + !t->path == (t->sentinels.count > 0 ? 2 : 1));
     fuzz_must(strcmp(c->source, conf.path) == 0 ||
               strcmp(c->source, RLK_SOURCE_BUILT_IN) == 0);
     fuzz_must(fuzz_printable(t->whence) && strstr(t->whence, c->source));

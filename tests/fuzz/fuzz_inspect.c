@@ -10,6 +10,8 @@
  */
 #define rlk_rpc_request fuzz_trip_request
 #define rlk_rpc_command fuzz_trip_command
+#define rlk_rpc_command_at fuzz_trip_command_at
+#define rlk_rpc_server fuzz_trip_server
 #define rlk_client_get_pointer fuzz_client_get_pointer
 #define rlk_client_put fuzz_client_put
 #include "admin/client_list.c"
@@ -85,16 +87,31 @@ void fuzz_trip_request(struct rlock_client *client, const struct rlk_request *re
         strange = !is_page(*ret_raw);
 }
 
-int fuzz_trip_command(struct rlock_client *client, int argc, const char *const *argv,
-                      int64_t until, struct rlk_answer *ret_answer,
-                      struct rlk_reply **ret_reply)
+int fuzz_trip_command(struct rlock_client *client, const char *key, int argc,
+                      const char *const *argv, int64_t until,
+                      struct rlk_answer *ret_answer, struct rlk_reply **ret_reply)
 {
     (void)until;
-    fuzz_must(client == &the_client);
+    fuzz_must(client == &the_client && (!key || strlen(key) <= RLOCK_NAME_MAX));
     for (int i = 0; i < argc; i++)
         fuzz_must(argv[i]);
     next_reply(ret_answer, ret_reply);
     return ret_answer->outcome == RLK_DONE ? 0 : ret_answer->code;
+}
+
+int fuzz_trip_command_at(struct rlk_target *target, int argc, const char *const *argv,
+                         int64_t until, struct rlk_answer *ret_answer,
+                         struct rlk_reply **ret_reply)
+{
+    fuzz_must(target == &the_client.route.target);
+    return fuzz_trip_command(&the_client, NULL, argc, argv, until, ret_answer, ret_reply);
+}
+
+struct rlk_target *fuzz_trip_server(struct rlock_client *client, size_t i, int64_t until)
+{
+    (void)until;
+    fuzz_must(client == &the_client);
+    return i == 0 ? &client->route.target : NULL;
 }
 
 /* ---- reported values */

@@ -244,10 +244,30 @@ static void on_reply(struct test_link *link, const unsigned char *data, size_t l
     answer_canned(link);
 }
 
+/* Bytes that cannot be read. To the client they are replies as well, without a request:
+ * the rules see the bytes themselves. */
+static void on_bytes(struct test_link *link, struct test_stream *s)
+{
+    struct test_view view = { .connection = link->number,
+                              .to_server = s == &link->up,
+                              .data = s->in,
+                              .len = s->in_len,
+                              .request = s->in,
+                              .request_len = s->in_len };
+    struct test_verdict verdict = test_rules_judge(link->rules, &view);
+    enqueue_by(s, &verdict, s->in, s->in_len);
+    s->in_len = 0;
+}
+
 static void split(struct test_link *link, struct test_stream *s)
 {
     bool up = s == &link->up;
     size_t at = 0;
+    if (link->raw) {
+        if (s->in_len > 0)
+            on_bytes(link, s);
+        return;
+    }
     while (at < s->in_len) {
         long len = test_resp_length(s->in + at, s->in_len - at, up);
         /* bytes that are no message, or a message that never ended, pass unchanged */

@@ -30,6 +30,7 @@ struct test_link {
     struct test_stream up, down;
     struct test_pending *pending, **pending_tail; /* requests without their reply */
     struct test_rules *rules;
+    bool raw; /* the bytes are not read: what arrives at a time is a message */
 };
 
 /* Takes over both sockets, which must be non-blocking. */

@@ -35,6 +35,8 @@ struct test_proxy {
     char url[TEST_URL_MAX], tcp_url[TEST_URL_MAX];
     char address[INET_ADDRSTRLEN];
     uint16_t port;
+    int (*dial)(void *arg); /* NULL: connects to server_path, and reads messages */
+    void *dial_arg;
     int reserved; /* keeps the port reserved */
     int wake;
     pthread_t thread;
@@ -100,6 +102,8 @@ static void listen_off(struct test_proxy *p)
 static int connect_server(const struct test_proxy *p)
 {
     struct sockaddr_un un = { .sun_family = AF_UNIX };
+    if (p->dial)
+        return p->dial(p->dial_arg);
     snprintf(un.sun_path, sizeof(un.sun_path), "%s", p->server_path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd >= 0 && connect(fd, (struct sockaddr *)&un, sizeof(un)) == 0)
@@ -122,6 +126,7 @@ static void accept_one(struct test_proxy *p, int listener)
     }
     struct test_link *link = test_link_new(p->counts.accepted, client, server, &p->rules,
                                            &p->counts.to_server, &p->counts.to_client);
+    link->raw = p->dial != NULL;
     link->next = p->links;
     p->links = link;
     p->counts.open++;
@@ -279,11 +284,20 @@ struct test_proxy *test_proxy_start(const struct test_server *server)
 struct test_proxy *test_proxy_start_at(const struct test_server *server,
                                        const char *address)
 {
+    return test_proxy_start_raw(server, address, NULL, NULL);
+}
+
+struct test_proxy *test_proxy_start_raw(const struct test_server *server,
+                                        const char *address, int (*dial)(void *arg),
+                                        void *arg)
+{
     static unsigned number; /* tells apart several proxies in front of one server */
     struct test_proxy *p = calloc(1, sizeof(*p));
     if (!p)
         test_die("out of memory");
     snprintf(p->server_path, sizeof(p->server_path), "%s", server->path);
+    p->dial = dial;
+    p->dial_arg = arg;
     unsigned n = __atomic_add_fetch(&number, 1, __ATOMIC_RELAXED);
     int len =
         snprintf(p->path, sizeof(p->path), "%s/p%d.%u", server->dir, (int)getpid(), n);

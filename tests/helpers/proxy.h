@@ -62,6 +62,13 @@ struct test_proxy *test_proxy_start(const struct test_server *server);
  * caller, which must have the address. */
 struct test_proxy *test_proxy_start_at(const struct test_server *server,
                                        const char *address);
+/* The same for connections that are encrypted. The proxy does not read them: the bytes
+ * that arrive at a time are a message, and in the direction of the client also a reply.
+ * `dial` opens a non-blocking socket to the server, on the proxy's thread; -1: it
+ * cannot. */
+struct test_proxy *test_proxy_start_raw(const struct test_server *server,
+                                        const char *address, int (*dial)(void *arg),
+                                        void *arg);
 /* Closes all connections. Does nothing with NULL. */
 void test_proxy_stop(struct test_proxy *p);
 

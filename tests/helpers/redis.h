@@ -27,7 +27,8 @@ struct test_redis *test_redis_connect_url(const char *url, long ms);
 /* Does nothing with NULL. */
 void test_redis_close(struct test_redis *r);
 
-/* Sends a command and returns its reply, which may be an error. The reply is valid until
+/* Sends a command and returns its reply, which may be an error. ACL SETUSER omits the
+ * rules that a server before 6.2 does not know. The reply is valid until
  * the next call with `r`. NULL: the connection broke, or no reply came within
  * test_ms(10000). */
 const redisReply *test_redis_try_argv(struct test_redis *r, const char *const argv[]);
@@ -66,9 +67,13 @@ void test_redis_config(struct test_redis *r, const char *name, const char *value
 /* Whether TIME and PTTL advance during a script, as in servers up to Redis 7.0, or stand
  * still (see test_server_facts). */
 bool test_redis_time_runs_in_scripts(struct test_redis *r);
+/* Whether a user's channels can be restricted; if not, prints that the test is skipped.
+ */
+bool test_redis_has_channel_rules(const char *test);
 /* Closes all other connections at the server, including subscribers. */
 void test_redis_kill_clients(struct test_redis *r);
-/* How many times the server has executed a command ("evalsha", "config|set"), by INFO. */
+/* How many times the server has executed a command ("evalsha", "config|set"), by INFO. A
+ * server before 7.0 counts all subcommands together. */
 long long test_redis_calls(struct test_redis *r, const char *command);
 /* A number from INFO, for instance of "connected_clients"; -1: no such field. */
 long long test_redis_info(struct test_redis *r, const char *field);

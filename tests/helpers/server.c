@@ -48,6 +48,60 @@ static const char *find_program(char *buf, size_t size)
     test_die("no redis-server or valkey-server; set RLOCK_TEST_SERVER");
 }
 
+int test_server_version(void)
+{
+    static int version;
+    char program[TEST_SUPERVISOR_MESSAGE_MAX / 2], text[512];
+    int major, minor, patch;
+
+    if (version)
+        return version;
+    snprintf(text, sizeof(text), "'%s' --version",
+             find_program(program, sizeof(program)));
+    FILE *out = popen(text, "re");
+    if (!out || !fgets(text, sizeof(text), out) || pclose(out) != 0)
+        test_die("the server's program does not tell its version");
+    const char *at = strstr(text, " v=");
+    if (!at || sscanf(at, " v=%d.%d.%d", &major, &minor, &patch) != 3)
+        test_die("no version: %s", text);
+    version = major * 10000 + minor * 100 + patch;
+    return version;
+}
+
+/* A server that has no TLS may show the settings of TLS all the same (Redis 8.2.3, Valkey
+ * 9.1.2). One that has it misses its certificate; none of them starts. */
+bool test_server_has_tls(void)
+{
+    char program[TEST_SUPERVISOR_MESSAGE_MAX / 2], text[512];
+    bool has = false;
+
+    snprintf(text, sizeof(text), "'%s' --port 0 --tls-port 1 2>&1",
+             find_program(program, sizeof(program)));
+    FILE *out = popen(text, "re");
+    if (!out)
+        test_die("cannot run the server's program");
+    while (fgets(text, sizeof(text), out))
+        has |= strstr(text, "No tls-cert-file") != NULL;
+    pclose(out);
+    return has;
+}
+
+bool test_server_bounds_scripts(const char *test)
+{
+    bool bounds = test_server_version() > 60205;
+    if (!bounds && test)
+        printf("skipped: %s: scripts get no NOREPLICAS here\n", test);
+    return bounds;
+}
+
+const char *test_server_bus_option(uint16_t bus, char ret_value[8])
+{
+    bool has_own = test_server_version() >= 70000;
+
+    snprintf(ret_value, 8, "%u", has_own ? bus : bus - 10000U);
+    return has_own ? "--cluster-port" : "--port";
+}
+
 static void make_dir(struct test_server *s)
 {
     const char *tmp = getenv("TMPDIR");

@@ -36,6 +36,16 @@ struct test_server {
  * Program: $RLOCK_TEST_SERVER, else redis-server or valkey-server in PATH, /usr/bin or
  * /usr/local/bin. Aborts on failure, and prints the end of the server's log. */
 void test_server_start(struct test_server *s, const char *const args[]);
+/* The version of that program, for instance 60214 for Redis 6.2.14. */
+int test_server_version(void);
+/* Whether it was built with TLS. */
+bool test_server_has_tls(void);
+/* Whether it applies min-replicas-to-write to scripts: Redis 6.0.0 to 6.2.5 do not. If
+ * not, prints that the test is skipped; NULL: prints nothing. */
+bool test_server_bounds_scripts(const char *test);
+/* The option that determines the port of a cluster node's bus, and its value. Before 7.0
+ * this is the node's own port. */
+const char *test_server_bus_option(uint16_t bus, char ret_value[8]);
 /* The same with variables ("NAME=value") added to the server's environment. */
 void test_server_start_env(struct test_server *s, const char *const args[],
                            const char *const env[]);

@@ -89,6 +89,11 @@ static bool path_is_gone(void *arg)
     return access(arg, F_OK) != 0;
 }
 
+static bool has_forwarded(void *arg)
+{
+    return test_proxy_counts(proxy).to_server == *(const unsigned *)arg;
+}
+
 static bool key_exists(void *arg)
 {
     return test_redis_exists(redis, arg);
@@ -702,6 +707,64 @@ START_TEST(late_tells_what_waits_for_its_time)
 }
 END_TEST
 
+/* ---- a proxy that does not read messages */
+
+static int dial_server(void *arg)
+{
+    const struct test_server *s = arg;
+    struct sockaddr_un un = { .sun_family = AF_UNIX };
+    snprintf(un.sun_path, sizeof(un.sun_path), "%s", s->path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&un, sizeof(un)), 0);
+    return fd;
+}
+
+static void open_raw_proxy(void)
+{
+    connect_redis();
+    proxy = test_proxy_start_raw(&server, "127.0.0.1", dial_server, &server);
+    client = test_redis_connect(test_proxy_path(proxy));
+}
+
+static void send_bytes(const char *bytes)
+{
+    ck_assert_int_eq((int)send(test_redis_fd(client), bytes, strlen(bytes), 0),
+                     (int)strlen(bytes));
+}
+
+START_TEST(raw_proxy_passes_parts_of_messages)
+{
+    int rule = TEST_RULE(proxy, .on = TEST_ON_REQUEST, .action = TEST_WATCH);
+    send_bytes("*2\r\n$4\r\nINCR\r\n");
+    ck_assert(test_proxy_wait_hits(proxy, rule, 1, SOON_MS));
+    ck_assert(test_wait_until(has_forwarded, (unsigned[]){ 1 }, SOON_MS));
+    send_bytes("$1\r\nk\r\n");
+    ck_assert_ptr_nonnull(test_redis_recv(client, SOON_MS));
+    ck_assert(test_redis_exists(redis, "k"));
+}
+END_TEST
+
+START_TEST(raw_proxy_loses_replies_whose_requests_it_does_not_know)
+{
+    int rule = TEST_RULE(proxy, .on = TEST_ON_REPLY, .action = TEST_DROP, .count = 1);
+    test_redis_send(client, "SET", "k", "v");
+    ck_assert(test_proxy_wait_hits(proxy, rule, 1, SOON_MS));
+    ck_assert(test_redis_exists(redis, "k"));
+    ck_assert_str_eq(test_redis_str(client, "PING"), "PONG"); /* not SET's OK */
+}
+END_TEST
+
+START_TEST(raw_proxy_cuts_in_the_middle)
+{
+    TEST_RULE(proxy, .on = TEST_ON_REPLY, .action = TEST_CUT, .keep_len = 3);
+    test_redis_send(client, "PING");
+    char bytes[8];
+    ck_assert_int_eq((int)recv(test_redis_fd(client), bytes, sizeof(bytes), MSG_WAITALL),
+                     3);
+    ck_assert_int_eq(memcmp(bytes, "+PO", 3), 0);
+}
+END_TEST
+
 START_TEST(connections_that_are_open_can_be_named)
 {
     unsigned numbers[3] = { 0, 0, 0 };
@@ -1237,6 +1300,13 @@ static void add_proxy(Suite *suite)
     tcase_add_test(tc, cut_closes_what_is_open);
     tcase_add_test(tc, modes_turn_new_connections_away);
     tcase_add_test(tc, server_that_dies_closes_the_clients);
+    suite_add_tcase(suite, tc);
+    tc = tcase_create("raw proxy");
+    tcase_add_unchecked_fixture(tc, start_server, stop_server);
+    tcase_add_checked_fixture(tc, open_raw_proxy, close_proxy);
+    tcase_add_test(tc, raw_proxy_passes_parts_of_messages);
+    tcase_add_test(tc, raw_proxy_loses_replies_whose_requests_it_does_not_know);
+    tcase_add_test(tc, raw_proxy_cuts_in_the_middle);
     suite_add_tcase(suite, tc);
 }
 

@@ -83,9 +83,11 @@ bool worker_says(struct worker *w, const char *command, const char *wanted)
 {
     const char *answer = worker_ask(w, command, ANSWER_TIMEOUT_MS);
     bool right = answer && begins(answer, wanted);
+    if (!answer) /* the line that came last was no answer */
+        snprintf(w->answer, sizeof(w->answer), "(nothing)");
     if (!right)
         fprintf(stderr, "worker: \"%s\" was answered \"%s\", not \"%s\"\n", command,
-                answer ? answer : "(nothing)", wanted);
+                answer ? answer : w->answer, wanted);
     return right;
 }
 

@@ -92,6 +92,7 @@ static void call_clientattr(void)
     CALL(EINVAL, rlock_clientattr_setcredentials, &attr, "user", NULL);
     CALL(0, rlock_clientattr_setsentinelcredentials, &attr, "user", "password");
     CALL(EINVAL, rlock_clientattr_setsentinelcredentials, &attr, "user", NULL);
+    CALL(0, rlock_clientattr_setaddressmap, &attr, "a>b");
     CALL(0, rlock_clientattr_seteventcallback, &attr, NULL, NULL);
     CALL(TEST_TLS_CODE, rlock_clientattr_setcafile, &attr, "/nowhere");
     CALL(TEST_TLS_CODE, rlock_clientattr_setcadir, &attr, "/nowhere");

@@ -368,8 +368,7 @@ END_TEST
 
 static int probes(void)
 {
-    long long calls = test_redis_calls(redis, "pubsub|numsub");
-    return (int)(calls ? calls : test_redis_calls(redis, "pubsub")); /* before 7.0 */
+    return (int)test_redis_calls(redis, "pubsub|numsub");
 }
 
 START_TEST(a_deaf_client_is_probed_once_however_many_tickets_it_has)
@@ -524,6 +523,10 @@ static void assert_three_are_told(void)
 
 START_TEST(ids_of_one_client_are_looked_up_by_one_command)
 {
+    if (test_server_version() < 60200) {
+        puts("skipped: ids_of_one_client_are_looked_up_by_one_command: no ZMSCORE");
+        return;
+    }
     assert_three_are_told();
     ck_assert_int_eq(test_redis_calls(redis, "zmscore"), 1);
     ck_assert_int_eq(test_redis_calls(redis, "zscore"), 0);
@@ -593,7 +596,8 @@ END_TEST
 
 static void start_old_server(void)
 {
-    test_server_start(&server, TEST_ARGV("--rename-command", "ZMSCORE", ""));
+    const char *const without[] = { "--rename-command", "ZMSCORE", "", NULL };
+    test_server_start(&server, test_server_version() < 60200 ? NULL : without);
 }
 
 static TCase *add_case(Suite *suite, const char *name)

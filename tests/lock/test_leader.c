@@ -105,7 +105,7 @@ static bool is_up_again(void *c)
 
 static bool is_heard(void *c)
 {
-    return atomic_load(&((rlock_client_t *)c)->subscription.hears);
+    return atomic_load(&((rlock_client_t *)c)->route.target.subscription.hears);
 }
 
 /* ---- a client whose messages go through the proxy, and another that holds n */
@@ -404,7 +404,7 @@ END_TEST
 START_TEST(subscription_that_is_not_where_the_locks_are_is_left_while_led)
 {
     begins_to(run_pair);
-    atomic_store(&client->subscription.unheard_at, rlk_clock_boot());
+    atomic_store(&client->route.target.subscription.unheard_at, rlk_clock_boot());
     rlk_subscriber_look(client);
     ck_assert(test_wait_until(is_up_again, client, SOON_MS));
     OK(rlock_mutex_unlock(&theirs));

@@ -268,6 +268,8 @@ END_TEST
 /* rule: T5 */
 START_TEST(no_grant_is_sent_when_the_server_refuses_the_write)
 {
+    if (!test_server_bounds_scripts("no_grant_is_sent_when_the_server_refuses_the_write"))
+        return;
     start_x(NULL);
     int grant = TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_WATCH,
                           .contains = "1 grant");

@@ -85,11 +85,13 @@ END_TEST
 
 START_TEST(an_acquire_that_comes_after_its_caller_gave_up_does_not_queue)
 {
-    start_x(SCENE_TIMES(.command = test_ms(COMMAND_MS)));
+    /* on a busy machine the thread may begin late */
+    enum { PATIENT_MS = 4 * COMMAND_MS };
+    start_x(SCENE_TIMES(.command = test_ms(PATIENT_MS)));
     start_others();
     scene_worker_does(&y, "lock");
     int ghost = scene_hold_first(modes[_i].acquire);
-    scene_says(&x, "ENOTCONN", "on t %s m %d", modes[_i].timed, COMMAND_MS);
+    scene_says(&x, "ENOTCONN", "on t %s m %d", modes[_i].timed, PATIENT_MS);
     ck_assert(test_wait_until(any_id_is_marked, NULL, SCENE_SOON_MS));
     scene_let_go(ghost);
     ck_assert_int_eq(scene_count("N", modes[_i].queue), 0);

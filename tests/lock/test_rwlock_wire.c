@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program: claims=W19,W21,W22 */
+/* program: slow claims=W19,W21,W22 */
 /*
  * Downgrades, joins, renewals and refreshes of the read-write lock when replies are lost,
  * when requests arrive after their client has given up (ghosts), and when one overtakes

@@ -148,10 +148,6 @@ static void send_to_work(struct nem_crew *crew, unsigned process)
  * blocks, for each thread and size, and these stores grow for an hour. */
 #define PLAIN_HEAP "GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1"
 
-/* All processes name the same server, as the processes of a host do, so that the crash
- * guard works between them. Each reaches it by its own link (link.c). */
-#define SERVER_NAME "192.0.2.1:6379" /* RFC 5737: an address that no host has */
-
 static bool is_guarded(const struct nem_crew_options *o, unsigned process, unsigned life)
 {
     uint64_t z =
@@ -164,22 +160,23 @@ static void begin_life(struct nem_crew *crew, unsigned process)
 {
     const struct nem_crew_options *o = &crew->options;
     struct member *m = &crew->members[process];
-    char path[PATH_MAX], url[TEXT], link[TEXT], rundir[PATH_MAX], number[7][24];
+    char path[PATH_MAX], url[NEM_URL_MAX + TEXT], link[TEXT], rundir[PATH_MAX];
+    char number[7][24], workers_url[NEM_URL_MAX];
 
     m->life++;
     m->ending = m->falling = false;
     m->client[0] = '\0';
     m->status = 0;
     test_build_path(path, sizeof(path), "tests/nemesis/crewman");
-    snprintf(link, sizeof(link), "NEMESIS_LINK=%s",
-             strstr(nem_faults_url(crew->faults, process), "//") + 2);
+    const char *host = strstr(nem_faults_url(crew->faults, process), "//");
+    snprintf(link, sizeof(link), "NEMESIS_LINK=%s", host ? host + 2 : "");
     snprintf(rundir, sizeof(rundir), "RLOCK_RUNDIR=%s",
              is_guarded(o, process, m->life) ? o->rundir : "");
+    nem_faults_workers_url(crew->faults, workers_url);
     snprintf(url, sizeof(url),
-             "RLOCK_URL=redis://" NEM_USER ":%s@" SERVER_NAME "?lease=%ld&presence=%ld&"
-             "commandtimeout=%ld&connecttimeout=%ld",
-             nem_faults_password(crew->faults), o->lease_ms, o->presence_ms,
-             o->commandtimeout_ms, o->commandtimeout_ms);
+             "RLOCK_URL=%slease=%ld&presence=%ld&commandtimeout=%ld&connecttimeout=%ld",
+             workers_url, o->lease_ms, o->presence_ms, o->commandtimeout_ms,
+             o->commandtimeout_ms);
     snprintf(number[0], sizeof(number[0]), "%u", process);
     snprintf(number[1], sizeof(number[1]), "%u", m->life);
     snprintf(number[2], sizeof(number[2]), "%u", o->threads);

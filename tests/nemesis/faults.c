@@ -7,22 +7,31 @@
  */
 #include "faults_impl.h"
 
+#include "authority.h"
 #include "die.h"
+#include "port.h"
 #include "wait.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* How many confirm a lock: all that may be promoted. */
+#define REPLICAS "2"
+
 enum { CAUGHT_UP_MS = 120000, UP_MS = 20000, STUCK_MS = 60000 };
-enum { ARGS_MAX = 64, GONE_MS = 50000, LOG_MODE = 0644, DIR_MODE = 0755, TICK_MS = 1 };
+enum { ARGS_MAX = 96, GONE_MS = 50000, LOG_MODE = 0644, DIR_MODE = 0755, TICK_MS = 1 };
 
 int64_t nem_now(void)
 {
@@ -85,6 +94,61 @@ static void draw_password(struct nem_faults *f)
         f->password[i] = letters[bytes[i] % (sizeof(letters) - 1)];
 }
 
+/* With links, all processes name the same server, as the processes of a host do, so that
+ * the crash guard works between them. Each reaches it by its own link (link.c). */
+#define NO_HOST "192.0.2.1" /* RFC 5737: an address that no host has */
+
+/* Rules that a server before 6.2 does not know; there all users may use all channels. */
+static bool is_of_channels(const char *word)
+{
+    return word[0] == '&' || strcmp(word, "resetchannels") == 0;
+}
+
+static void add_args(const char *args[ARGS_MAX], size_t *count, const char *const more[])
+{
+    for (size_t i = 0; more && more[i]; i++) {
+        if (test_server_version() < 60200 && is_of_channels(more[i]))
+            continue;
+        if (*count + 1 == ARGS_MAX)
+            test_die("too many arguments for the server");
+        args[(*count)++] = more[i];
+    }
+    args[*count] = NULL;
+}
+
+/* The port is beside the socket, which the driver uses. */
+static void add_tls(struct nem_faults *f, const char *args[ARGS_MAX], size_t *count,
+                    char port[16])
+{
+    if (f->servers != NEM_TLS)
+        return;
+    test_authority_begin();
+    test_authority_issue("ca", "server", 30, "subjectAltName=IP:" NO_HOST);
+    f->tls_holder = test_port_reserve("127.0.0.1", &f->tls_port);
+    snprintf(port, 16, "%u", (unsigned)f->tls_port);
+    add_args(args, count,
+             TEST_ARGV("--tls-port", port, "--tls-cert-file",
+                       test_authority_path("server.crt"), "--tls-key-file",
+                       test_authority_path("server.key"), "--tls-ca-cert-file",
+                       test_authority_path("ca.crt"), "--tls-auth-clients", "no"));
+}
+
+/* Servers without the users of strangers, which need a server that stays the same. */
+static void start_servers(struct nem_faults *f, const char *const more[])
+{
+    char password[NEM_PASSWORD_LEN + 2];
+    const char *args[ARGS_MAX];
+    size_t count = 0;
+    draw_password(f);
+    snprintf(password, sizeof(password), ">%s", f->password);
+    add_args(args, &count,
+             TEST_ARGV("--user", NEM_USER, "on", password, "~*", "&*", "+@all"));
+    if (f->servers == NEM_REPLICAS)
+        add_args(args, &count, TEST_ARGV("--min-replicas-to-write", REPLICAS));
+    add_args(args, &count, more);
+    nem_topology_start(&f->topology, args);
+}
+
 static void start_server(struct nem_faults *f, const char *const more[])
 {
     char password[NEM_PASSWORD_LEN + 2];
@@ -99,22 +163,39 @@ static void start_server(struct nem_faults *f, const char *const more[])
         "~rlock:{" NEM_SACRIFICE "*", "~redisson_lock_token:{" NEM_SACRIFICE "*",
         "+@read", "+@write", "+ping",
         "--appendonly", "yes", "--appendfsync", "no",
-        "--auto-aof-rewrite-percentage", "0", "--aof-use-rdb-preamble", "no",
+        "--auto-aof-rewrite-percentage", "0", "--aof-use-rdb-preamble", "no", NULL,
         /* clang-format on */
     };
     const char *args[ARGS_MAX];
+    char port[16];
     draw_password(f);
     snprintf(password, sizeof(password), ">%s", f->password);
-    size_t count = sizeof(fixed) / sizeof(fixed[0]);
-    memcpy(args, fixed, sizeof(fixed));
-    for (size_t i = 0; more && more[i]; i++) {
-        if (count + 1 == ARGS_MAX)
-            test_die("too many arguments for the server");
-        args[count++] = more[i];
-    }
-    args[count] = NULL;
+    size_t count = 0;
+    add_args(args, &count, fixed);
+    add_tls(f, args, &count, port);
+    add_args(args, &count, more);
     test_clock_open(&f->clock);
     test_server_start_env(&f->server, args, f->clock.env);
+}
+
+/* Thread: a proxy's. Its socket belongs to the namespace of the server, in which it is
+ * made: so a link that is down ends at the proxy. */
+static int dial_tls(void *arg)
+{
+    const int one = 1;
+    struct nem_faults *f = arg;
+    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(f->tls_port) };
+    inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
+    nem_net_enter(&f->net, f->net.near);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    nem_net_enter(&f->net, f->net.far);
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    if (connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 || errno == EINPROGRESS)
+        return fd;
+    close(fd);
+    return -1;
 }
 
 /* The proxies' threads stay in the namespace in which they are started. */
@@ -125,7 +206,9 @@ static void start_proxies(struct nem_faults *f)
         char address[32] = "127.0.0.1";
         if (f->net.on)
             nem_net_address(address, sizeof(address), i);
-        f->proxies[i] = test_proxy_start_at(&f->server, address);
+        f->proxies[i] = f->servers == NEM_TLS
+                            ? test_proxy_start_raw(&f->server, address, dial_tls, f)
+                            : test_proxy_start_at(&f->server, address);
     }
     nem_net_enter(&f->net, f->net.near);
 }
@@ -154,13 +237,31 @@ void nem_faults_bounds(struct nem_faults *f, long gone_ms, long stuck_ms)
 struct nem_faults *nem_faults_start(const char *dir, unsigned processes,
                                     const char *const server_args[])
 {
+    return nem_faults_start_servers(dir, processes, NEM_PLAIN, server_args);
+}
+
+static bool has_links(const struct nem_faults *f)
+{
+    return nem_has_ledger(f->servers);
+}
+
+struct nem_faults *nem_faults_start_servers(const char *dir, unsigned processes,
+                                            enum nem_servers servers,
+                                            const char *const server_args[])
+{
     struct nem_faults *f = calloc(1, sizeof(*f));
     if (!f || !(f->proxies = calloc(processes, sizeof(*f->proxies))))
         test_die("out of memory");
     f->processes = processes;
     nem_faults_bounds(f, test_ms(GONE_MS), test_ms(STUCK_MS));
-    f->log = -1;
+    f->servers = servers;
+    f->log = f->tls_holder = -1;
     nem_faults_turn(f, dir);
+    if (!has_links(f)) {
+        f->net = (struct nem_net){ false, -1, -1, -1, -1, -1 };
+        start_servers(f, server_args);
+        return f;
+    }
     nem_net_open(&f->net, processes);
     start_server(f, server_args);
     start_proxies(f);
@@ -195,6 +296,10 @@ static bool is_up(void *arg)
 
 void nem_faults_archive(struct nem_faults *f)
 {
+    if (!has_links(f)) {
+        nem_topology_await(&f->topology);
+        return;
+    }
     if (!test_wait_until(caught_up, f, CAUGHT_UP_MS))
         test_die("the server's clock is too far behind");
     test_server_kill(&f->server);
@@ -204,7 +309,7 @@ void nem_faults_archive(struct nem_faults *f)
         test_die("the server does not come up");
 }
 
-void nem_faults_stop(struct nem_faults *f)
+static void stop_server(struct nem_faults *f)
 {
     for (unsigned i = 0; i < f->processes; i++)
         test_proxy_stop(f->proxies[i]);
@@ -213,6 +318,18 @@ void nem_faults_stop(struct nem_faults *f)
     test_server_stop(&f->server);
     test_clock_close(&f->clock);
     nem_net_close(&f->net);
+    if (f->tls_holder >= 0) {
+        close(f->tls_holder);
+        test_authority_end();
+    }
+}
+
+void nem_faults_stop(struct nem_faults *f)
+{
+    if (has_links(f))
+        stop_server(f);
+    else
+        nem_topology_stop(&f->topology);
     close(f->log);
     free(f->proxies);
     free(f);
@@ -220,12 +337,30 @@ void nem_faults_stop(struct nem_faults *f)
 
 struct test_server *nem_faults_server(struct nem_faults *f)
 {
-    return &f->server;
+    return has_links(f) ? &f->server : &f->topology.data[f->topology.master];
 }
 
 const char *nem_faults_url(struct nem_faults *f, unsigned process)
 {
-    return test_proxy_tcp_url(f->proxies[process]);
+    return has_links(f) ? test_proxy_tcp_url(f->proxies[process]) : "";
+}
+
+void nem_faults_workers_url(const struct nem_faults *f, char url[NEM_URL_MAX])
+{
+    const struct test_server *s = f->topology.sentinels;
+    if (f->servers == NEM_PLAIN)
+        snprintf(url, NEM_URL_MAX, "redis://" NEM_USER ":%s@" NO_HOST ":6379?",
+                 f->password);
+    else if (f->servers == NEM_TLS)
+        snprintf(url, NEM_URL_MAX, "rediss://" NEM_USER ":%s@" NO_HOST ":6379?cafile=%s&",
+                 f->password, test_authority_path("ca.crt"));
+    else
+        snprintf(url, NEM_URL_MAX,
+                 "redis-sentinel://" NEM_USER ":%s@127.0.0.1:%u,127.0.0.1:%u,"
+                 "127.0.0.1:%u/" NEM_MASTER "?%s",
+                 f->password, (unsigned)s[0].port, (unsigned)s[1].port,
+                 (unsigned)s[2].port,
+                 f->servers == NEM_REPLICAS ? "replicas=" REPLICAS "&" : "");
 }
 
 const char *nem_faults_password(const struct nem_faults *f)
@@ -235,7 +370,7 @@ const char *nem_faults_password(const struct nem_faults *f)
 
 bool nem_faults_possible(struct nem_faults *f, enum nem_kind kind)
 {
-    return kind != NEM_LINK_DOWN || f->net.on;
+    return nem_kind_fits(kind, f->servers) && (kind != NEM_LINK_DOWN || f->net.on);
 }
 
 /* ---- carrying out plans */
@@ -250,9 +385,10 @@ struct run {
 
 static const struct nem_action *action_of(enum nem_kind kind)
 {
-    const struct nem_action *const tables[] = { nem_process_actions, nem_link_actions,
-                                                nem_stranger_actions, nem_server_actions,
-                                                nem_data_actions };
+    const struct nem_action *const tables[] = {
+        nem_process_actions, nem_link_actions, nem_stranger_actions,
+        nem_server_actions,  nem_data_actions, nem_failover_actions
+    };
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
         if (tables[i][kind].begin)
             return &tables[i][kind];
@@ -379,9 +515,13 @@ static void pause_between(const struct run *run)
         test_pause_ms((long)((until - now + NEM_NS_PER_MS - 1) / NEM_NS_PER_MS));
 }
 
-/* Checks that the server answers through each proxy. */
-static void check_all_run(const struct nem_faults *f)
+/* Checks that the server answers through each proxy that can read answers. */
+static void check_all_run(struct nem_faults *f)
 {
+    if (!has_links(f))
+        nem_topology_await(&f->topology);
+    if (f->servers != NEM_PLAIN)
+        return;
     for (unsigned i = 0; i < f->processes; i++) {
         struct test_redis *r = test_redis_connect(test_proxy_path(f->proxies[i]));
         test_redis_do(r, "PING");

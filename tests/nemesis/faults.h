@@ -68,29 +68,44 @@ struct nem_faults;
 #define NEM_USER "nemesis"
 enum { NEM_PASSWORD_LEN = 24 };
 
+/* How all workers name the servers. */
+enum { NEM_URL_MAX = 512 };
+
 /* Starts the server, the clock shim, and a proxy for each process. The server is
  * append-only, in its own directory, which is archived as <dir>/aof.<epoch> when
  * SERVER_EMPTY restarts it without data, and at the end. `dir` must exist. server_args
  * (NULL: none): more options of the server. Aborts on failure. */
 struct nem_faults *nem_faults_start(const char *dir, unsigned processes,
                                     const char *const server_args[]);
+/* The same with other servers. With TLS the links carry what the proxies cannot read.
+ * Sentinel and replicas: nothing is append-only, there are no links, and the server is
+ * the present master. */
+struct nem_faults *nem_faults_start_servers(const char *dir, unsigned processes,
+                                            enum nem_servers servers,
+                                            const char *const server_args[]);
 /* Also archives the last epoch. */
 void nem_faults_stop(struct nem_faults *f);
 
 /* Between two rounds, while no plan runs: archive moves the server's files to
- * <dir>/aof.<epoch>, and starts it again with no data; turn redirects all that follows to
+ * <dir>/aof.<epoch>, and starts it again with no data (of several servers, it waits until
+ * all follow the master, and their data stays); turn redirects all that follows to
  * another directory, from epoch 0 on. */
 void nem_faults_archive(struct nem_faults *f);
 void nem_faults_turn(struct nem_faults *f, const char *dir);
 
 struct test_server *nem_faults_server(struct nem_faults *f);
-/* The address for the process: "redis://<host>:<port>", over TCP. */
+/* The address for the process: "redis://<host>:<port>", over TCP. "": it has no link. */
 const char *nem_faults_url(struct nem_faults *f, unsigned process);
+/* The URL that all workers use, with the user and its password, and with "?" or "&" at
+ * the end for more parameters. With links, no such host exists: each worker's connections
+ * go to its own link. */
+void nem_faults_workers_url(const struct nem_faults *f, char url[NEM_URL_MAX]);
 /* The password of NEM_USER. A client without it may do all, too. */
 const char *nem_faults_password(const struct nem_faults *f);
 /* Prints the server's data to stderr, for a caller that finds no progress. */
 void nem_faults_tell_keys(struct nem_faults *f);
-/* Whether this machine allows a kind (link-down needs network namespaces). */
+/* Whether a kind can happen: with these servers, and on this machine (link-down needs
+ * network namespaces). */
 bool nem_faults_possible(struct nem_faults *f, enum nem_kind kind);
 
 /* A process that was asked to end is killed after gone_ms (50 s), and the record of its

@@ -6,4 +6,5 @@ NEMESIS_FAULTS = \
 	tests/nemesis/faults_process.c tests/nemesis/faults_link.c tests/nemesis/faults_net.c \
 	tests/nemesis/faults_server.c tests/nemesis/faults_data.c \
 	tests/nemesis/faults_stranger.c \
+	tests/nemesis/faults_topology.c tests/nemesis/faults_failover.c \
 	tests/nemesis/marks.c

@@ -22,10 +22,23 @@ struct nem_net {
     int near_control, far_control; /* sockets for ioctl */
 };
 
+enum { NEM_SERVERS = 3, NEM_INFO_MAX = 4096, NEM_NONE = UINT16_MAX };
+#define NEM_MASTER "nemesis" /* the sentinels' name of the master */
+
+/* faults_topology.c: a master with two replicas, and three sentinels. */
+struct nem_topology {
+    struct test_server data[NEM_SERVERS], sentinels[NEM_SERVERS];
+    unsigned master; /* the index of the last one that was elected */
+};
+
 struct nem_faults {
     char dir[PATH_MAX];
     unsigned processes;
-    struct test_server server;
+    enum nem_servers servers;
+    struct test_server server;    /* with a ledger, else not started: see */
+    struct nem_topology topology; /* nem_faults_server */
+    uint16_t tls_port;
+    int tls_holder; /* keeps the port reserved; -1: no TLS */
     struct test_clock clock;
     struct nem_net net;
     struct test_proxy **proxies; /* one of each process */
@@ -56,6 +69,8 @@ struct nem_active {
     unsigned *connections; /* of each process, 0: all of its link */
     struct test_redis *redis, *messages;
     struct test_program stranger;
+    unsigned master; /* a failover: the old one */
+    int64_t look_at;
 };
 
 /* The functions of a kind. Only `begin` is required. */
@@ -75,6 +90,7 @@ extern const struct nem_action nem_link_actions[NEM_KINDS];
 extern const struct nem_action nem_stranger_actions[NEM_KINDS];
 extern const struct nem_action nem_server_actions[NEM_KINDS];
 extern const struct nem_action nem_data_actions[NEM_KINDS];
+extern const struct nem_action nem_failover_actions[NEM_KINDS];
 
 /* CLOCK_BOOTTIME, ns. */
 int64_t nem_now(void);
@@ -94,6 +110,34 @@ bool nem_lift(struct nem_faults *f, struct nem_active *a);
 
 /* Moves the server's append-only files to <dir>/aof.<epoch>. The server must not run. */
 void nem_archive(struct nem_faults *f);
+
+/* Starts all six with these arguments for the data servers; returns when the sentinels
+ * know each other and the replicas. */
+void nem_topology_start(struct nem_topology *t, const char *const args[]);
+void nem_topology_stop(struct nem_topology *t);
+/* The server that a sentinel names as the master; NEM_NONE: none of these. */
+unsigned nem_topology_named(const struct nem_topology *t, unsigned sentinel);
+/* Whether both others follow this master, and all sentinels know it. All servers must
+ * run. */
+bool nem_topology_is_whole(const struct nem_topology *t, unsigned master);
+/* Waits for that; aborts when it does not come. */
+void nem_topology_await(struct nem_topology *t);
+/* Makes the others replicas of this master where they are not. */
+void nem_topology_join(const struct nem_topology *t, unsigned master);
+/* Whether the sentinels elect another master when the present one does not answer. */
+void nem_topology_expect(const struct nem_topology *t, bool failure);
+/* Two servers may replicate each other at last: a sentinel that has not heard of the
+ * failover yet makes the new master a replica of the old one. Ends that as an operator
+ * would; no data differ. */
+void nem_topology_end_ring(const struct nem_topology *t, unsigned master);
+/* Whether a sentinel leads a failover. */
+bool nem_topology_fails_over(const struct nem_topology *t);
+/* Whether a sentinel is in TILT mode, in which it does nothing. */
+bool nem_topology_tilts(const struct nem_topology *t);
+/* Prints what each of them says to stderr. */
+void nem_topology_tell(const struct nem_topology *t);
+/* Tells this sentinel to elect another one. */
+void nem_topology_fail_over(const struct nem_topology *t, unsigned sentinel);
 
 /* Moves the calling thread into `near`; `on`: whether that was permitted. */
 void nem_net_open(struct nem_net *net, unsigned processes);

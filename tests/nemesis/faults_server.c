@@ -16,7 +16,7 @@ enum { KILLED_MS = 10000, NS_PER_US = 1000 };
 
 static void tell_argv(struct nem_faults *f, const char *const argv[])
 {
-    struct test_redis *r = test_redis_connect(f->server.path);
+    struct test_redis *r = test_redis_connect(nem_faults_server(f)->path);
     test_redis_do_argv(r, argv);
     test_redis_close(r);
 }
@@ -40,7 +40,9 @@ void nem_faults_tell_keys(struct nem_faults *f)
         "    .. table.concat(what or {}, ' ')\n"
         "end\n"
         "return table.concat(lines, '\\n')\n";
-    struct test_redis *r = test_redis_connect(f->server.path);
+    if (!nem_has_ledger(f->servers))
+        nem_topology_tell(&f->topology);
+    struct test_redis *r = test_redis_connect(nem_faults_server(f)->path);
     const redisReply *reply = test_redis_try(r, "EVAL", script, "0");
     fprintf(stderr, "%s\n",
             reply && reply->str ? reply->str : "the server does not answer");
@@ -71,7 +73,8 @@ static void pause_clients(struct nem_faults *f, struct nem_active *a)
 {
     char ms[32];
     snprintf(ms, sizeof(ms), "%lld", (long long)a->step->length_ms + 1);
-    tell(f, "CLIENT", "PAUSE", ms, a->step->amount == 0 ? "ALL" : "WRITE");
+    bool all = a->step->amount == 0 || test_server_version() < 60200;
+    tell(f, "CLIENT", "PAUSE", ms, all ? NULL : "WRITE");
 }
 
 /* The pause ends by itself: CLIENT UNPAUSE would have to wait as well. */
@@ -84,14 +87,14 @@ static bool clients_go_on(struct nem_faults *f, struct nem_active *a)
 
 static void keep_busy(struct nem_faults *f, struct nem_active *a)
 {
-    a->redis = test_redis_connect(f->server.path);
+    a->redis = test_redis_connect(nem_faults_server(f)->path);
     test_redis_config(a->redis, "lua-time-limit", BUSY_AFTER_MS);
     test_redis_send(a->redis, "EVAL", "while true do end", "0");
 }
 
 static bool end_busy(struct nem_faults *f, struct nem_active *a)
 {
-    struct test_redis *r = test_redis_connect(f->server.path);
+    struct test_redis *r = test_redis_connect(nem_faults_server(f)->path);
     const redisReply *reply = test_redis_try(r, "SCRIPT", "KILL");
     /* NOTBUSY: the script has not even begun */
     bool killed = reply && reply->type == REDIS_REPLY_STATUS;
@@ -146,27 +149,27 @@ static bool give_right(struct nem_faults *f, struct nem_active *a)
 static void stop_server(struct nem_faults *f, struct nem_active *a)
 {
     (void)a;
-    test_server_pause(&f->server);
+    test_server_pause(nem_faults_server(f));
 }
 
 static bool continue_server(struct nem_faults *f, struct nem_active *a)
 {
     (void)a;
-    test_server_resume(&f->server);
+    test_server_resume(nem_faults_server(f));
     return true;
 }
 
 static void kill_server(struct nem_faults *f, struct nem_active *a)
 {
     (void)a;
-    test_server_kill(&f->server);
+    test_server_kill(nem_faults_server(f));
 }
 
 static bool revive_server(struct nem_faults *f, struct nem_active *a)
 {
     if (a->stage++ == 0)
-        test_server_launch(&f->server);
-    return test_server_is_up(&f->server);
+        test_server_launch(nem_faults_server(f));
+    return test_server_is_up(nem_faults_server(f));
 }
 
 static bool revive_empty(struct nem_faults *f, struct nem_active *a)
@@ -194,7 +197,7 @@ static void step_clock(struct nem_faults *f, struct nem_active *a)
     }
     f->peak_ms = now > f->peak_ms ? now : f->peak_ms;
     f->offset_ms = offset;
-    struct test_redis *r = test_redis_connect(f->server.path);
+    struct test_redis *r = test_redis_connect(nem_faults_server(f)->path);
     test_clock_step(&f->clock, r, (long)offset);
     test_redis_close(r);
     a->record.took_us = (uint32_t)((nem_now() - a->record.begin) / NS_PER_US + 1);
@@ -209,7 +212,7 @@ static bool is_past_tokens(struct nem_faults *f)
         "  if redis.call('GET', key) + 0 >= t[1] * 1000000 + t[2] then return 0 end\n"
         "end\n"
         "return 1\n";
-    struct test_redis *r = test_redis_connect(f->server.path);
+    struct test_redis *r = test_redis_connect(nem_faults_server(f)->path);
     const redisReply *reply = test_redis_try(r, "EVAL", script, "0");
     bool past = reply && reply->type == REDIS_REPLY_INTEGER && reply->integer == 1;
     test_redis_close(r);

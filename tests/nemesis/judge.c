@@ -45,6 +45,28 @@ const char *nem_rule_name(enum nem_rule rule)
     return (unsigned)rule < NEM_RULES ? names[rule] : "?";
 }
 
+bool nem_rule_needs_ledger(enum nem_rule rule)
+{
+    switch (rule) {
+    case NEM_RULE_GRANT:
+    case NEM_RULE_PASSED:
+    case NEM_RULE_BELIEF:
+    case NEM_RULE_OWNER:
+    case NEM_RULE_HOLDS:
+    case NEM_RULE_ORDER:
+    case NEM_RULE_READS:
+    case NEM_RULE_WRITES:
+    case NEM_RULE_PROMPT:
+    case NEM_RULE_RESIDUE:
+    case NEM_RULE_BURIED:
+    case NEM_RULE_DEAD:
+    case NEM_RULE_SOON:
+        return true;
+    default:
+        return false;
+    }
+}
+
 void *nem_alloc(size_t size)
 {
     void *memory = calloc(1, size ? size : 1);
@@ -104,6 +126,19 @@ static void count(struct nem_judge *j)
         j->verdict->losses += j->holds[i]->lost != 0;
     for (size_t i = 0; i < j->tenure_count; i++)
         j->verdict->handovers += j->tenures[i]->granted->ticket != 0;
+    for (size_t i = 0; i < j->round->fault_count; i++) {
+        const struct nem_fault *fault = &j->round->faults[i];
+        j->verdict->failovers += nem_fails_over(fault->kind) && fault->hits > 0;
+    }
+}
+
+/* The rules that compare the records with the ledger. */
+static void judge_by_ledger(struct nem_judge *j)
+{
+    nem_judge_tokens(j);
+    nem_judge_server(j);
+    nem_judge_order(j);
+    nem_judge_deaths(j);
 }
 
 void nem_judge(struct nem_round *round, struct nem_verdict *verdict, FILE *out,
@@ -126,11 +161,11 @@ void nem_judge(struct nem_round *round, struct nem_verdict *verdict, FILE *out,
     nem_judge_forces(j);
     nem_judge_calls(j);
     nem_judge_cuts(j);
-    nem_judge_tokens(j);
-    nem_judge_server(j);
     nem_judge_passed(j);
-    nem_judge_order(j);
-    nem_judge_deaths(j);
+    if (round->no_ledger)
+        nem_judge_records(j);
+    else
+        judge_by_ledger(j);
     nem_judge_ends(j);
     nem_time_free(j);
     nem_index_free(j);

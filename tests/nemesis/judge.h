@@ -52,11 +52,17 @@ enum nem_rule {
     NEM_RULES
 };
 const char *nem_rule_name(enum nem_rule rule); /* "exclusion", "tokens"... */
+/* Whether the rule compares the records with what the server did. Of other rules only a
+ * part does. */
+bool nem_rule_needs_ledger(enum nem_rule rule);
 
 struct nem_round {
     unsigned processes, threads, locks;
     long lease_ms, presence_ms, commandtimeout_ms;
     bool strict; /* no fault that S1 excludes was scheduled: no break is excused */
+    enum nem_servers servers;
+    /* there is no ledger: only records are judged, see nem_rule_needs_ledger */
+    bool no_ledger;
     int64_t started, calm, ended; /* the faults begin; have ended; the workers get the
                                    * command to end */
     int64_t given_up; /* when workers that did not come to rest were killed; 0: all came
@@ -76,7 +82,7 @@ struct nem_round {
     size_t op_count;
     const struct nem_fault *faults;
     size_t fault_count;
-    const struct nem_ledger *ledger;
+    const struct nem_ledger *ledger; /* empty when there is none */
     const struct nem_end *ends;
     size_t end_count;
     /* the data at the server when all workers have ended: lines "key ttl length" */
@@ -90,7 +96,10 @@ struct nem_verdict {
     unsigned long excused[NEM_RULES];
     unsigned long judged[NEM_RULES]; /* decisions that could have failed; 0: the rule was
                                       * not tried */
-    unsigned long operations, successes, handovers, losses, burials; /* of a name */
+    /* handovers: grants to waiters; without a ledger: how often a lock went from one
+     * process to another. The last one: recoveries, of a name */
+    unsigned long operations, successes, handovers, losses, burials;
+    unsigned long failovers; /* in which another server became the master */
     /* how much of the round the machine kept a process from running, on average over the
      * processes; if it was too much, only the violations of the round count */
     unsigned stalled_percent;

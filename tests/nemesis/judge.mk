@@ -15,4 +15,5 @@ NEMESIS_JUDGE = $(NEMESIS_LEDGER) \
 	tests/nemesis/judge_calls.c tests/nemesis/judge_tokens.c \
 	tests/nemesis/judge_server.c tests/nemesis/judge_order.c \
 	tests/nemesis/judge_phases.c tests/nemesis/judge_joins.c \
+	tests/nemesis/judge_failovers.c tests/nemesis/judge_records.c \
 	tests/nemesis/judge_deaths.c tests/nemesis/judge_ends.c

@@ -82,7 +82,9 @@ static void judge_key(struct nem_judge *j, const struct left *left)
     if (strncmp(left->key, "nemesis", 7) == 0 && left->length > 0)
         nem_violation(j, NEM_RULE_LEAK, lock, "is held at the end, for %lld ms more",
                       left->ttl);
-    if (!ends_with(left->key, ":queue") && !ends_with(left->key, ":rqueue"))
+    /* dead waiters are known from the ledger */
+    if (j->round->no_ledger ||
+        (!ends_with(left->key, ":queue") && !ends_with(left->key, ":rqueue")))
         return;
     nem_judged(j, NEM_RULE_RESIDUE);
     /* dead waiters stay until a script looks at the queue */
@@ -111,7 +113,8 @@ static void judge_without_ttl(struct nem_judge *j)
 {
     for (unsigned lock = 0; lock < j->round->locks; lock++) {
         nem_judged(j, NEM_RULE_LEAK);
-        nem_judged(j, NEM_RULE_RESIDUE);
+        if (!j->round->no_ledger)
+            nem_judged(j, NEM_RULE_RESIDUE);
     }
     for (size_t i = 0; i < j->round->ledger->count; i++) {
         const struct nem_entry *entry = &j->round->ledger->entries[i];

@@ -57,10 +57,12 @@ static void judge_pair(struct nem_judge *j, const struct interval *a,
     /* the fault that made them overlap met the first hold, before both were believed
      * in */
     /* how long a robbed holder may believe is judged by the rule told */
-    bool excused = nem_excluded(j, lock, since_a < since_b ? since_a : since_b,
-                                a->from > b->from ? a->from : b->from) ||
+    int64_t both = a->from > b->from ? a->from : b->from;
+    bool excused = nem_excluded(j, lock, since_a < since_b ? since_a : since_b, both) ||
                    nem_force_took_before(j, a->hold, b->hold) ||
-                   nem_force_took_before(j, b->hold, a->hold);
+                   nem_force_took_before(j, b->hold, a->hold) ||
+                   nem_lost_by_failover(j, a->hold, b->hold, both) ||
+                   nem_lost_by_failover(j, b->hold, a->hold, both);
     NEM_BREAKS(j, NEM_RULE_EXCLUSION, lock, excused,
                "%s %s from %.3f to %.3f ms (%s), and %s %s from %.3f to %.3f ms (%s)",
                nem_who(a->hold->returned), a->reading ? "reads" : "holds",

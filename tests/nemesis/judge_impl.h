@@ -276,6 +276,15 @@ int64_t nem_told_of_force_by(const struct nem_judge *j, const struct nem_tenure 
 bool nem_unlock_unaware_of_force(const struct nem_judge *j, const struct nem_hold *hold,
                                  const struct nem_tenure *other);
 
+/* ---- judge_failovers.c */
+
+/* Whether a failover with asynchronous replication may have lost the hold at the server,
+ * so that its thread learned of the loss, or the `other` hold was granted too (NULL:
+ * none), which was not granted before it. `from`: when the loss was known, or both were
+ * believed in. */
+bool nem_lost_by_failover(const struct nem_judge *j, const struct nem_hold *hold,
+                          const struct nem_hold *other, int64_t from);
+
 /* ---- judge_holds.c */
 
 /* `at` and the slack, plus the part of that time for which the process was stopped. */
@@ -294,6 +303,7 @@ void nem_judge_cuts(struct nem_judge *j);      /* judge_calls.c: cut */
 void nem_judge_tokens(struct nem_judge *j);    /* judge_tokens.c */
 void nem_judge_server(struct nem_judge *j);    /* judge_server.c: grant, belief, owner,
                                                 * holds */
+void nem_judge_records(struct nem_judge *j);   /* judge_records.c: tokens */
 void nem_judge_passed(struct nem_judge *j);    /* judge_passed.c */
 void nem_judge_order(struct nem_judge *j);     /* judge_order.c: order, reads, writes,
                                                 * prompt */

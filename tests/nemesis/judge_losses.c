@@ -38,11 +38,12 @@ static void judge_truth(struct nem_judge *j, const struct nem_hold *hold)
         nem_forced(j, lock_of(hold), nem_granted_after(hold), told->at))
         return;
     NEM_BREAKS(j, rule, lock_of(hold),
-               nem_excluded(j, lock_of(hold), nem_granted_after(hold), told->at),
-               "%s: %s said at %.3f ms that it is lost, D is %.3f ms, and the server "
-               "had it (%s)",
+               nem_excluded(j, lock_of(hold), nem_granted_after(hold), told->at) ||
+                   nem_lost_by_failover(j, hold, NULL, told->at),
+               "%s: %s said at %.3f ms that it is lost, D is %.3f ms, and %s (%s)",
                nem_who(told), told->what == NEM_CHECK ? "a look" : "a call",
                nem_ms(j, told->at), nem_ms(j, hold->end_at_loss),
+               j->round->no_ledger ? "no failover explains it" : "the server had it",
                last_name(hold) ? last_name(hold)->text : "");
 }
 

@@ -150,7 +150,8 @@ void nem_judge_passed(struct nem_judge *j)
         qsort(holds, count, sizeof(*holds), by_return);
     for (size_t i = 1; i < count; i++)
         if (holds[i]->name == holds[i - 1]->name && follows(holds[i - 1], holds[i])) {
-            judge_next(j, &all[lock_of(holds[i])], holds[i - 1], holds[i]);
+            if (!j->round->no_ledger)
+                judge_next(j, &all[lock_of(holds[i])], holds[i - 1], holds[i]);
             judge_token(j, holds[i - 1], holds[i]);
         }
     for (unsigned lock = 0; lock < NEM_LOCKS_MAX; lock++)

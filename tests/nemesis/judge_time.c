@@ -500,7 +500,7 @@ static bool happened(const struct nem_judge *j, unsigned lock, int64_t from, int
 
 static bool loses_keys(const struct nem_fault *fault)
 {
-    return fault->kind >= NEM_SERVER_EMPTY && fault->kind < NEM_KINDS;
+    return fault->kind >= NEM_SERVER_EMPTY && fault->kind <= NEM_EVICT;
 }
 
 bool nem_keys_lost(const struct nem_judge *j, unsigned lock, int64_t from, int64_t to)
@@ -514,7 +514,7 @@ static bool is_excluded(const struct nem_fault *fault)
     if (of_a_lock(fault->kind))
         return strncmp(fault->what, "nemesis", 7) == 0 ||
                strstr(fault->what, ":readers") != NULL;
-    return fault->kind >= NEM_CLOCK_FORWARD && fault->kind < NEM_KINDS;
+    return fault->kind >= NEM_CLOCK_FORWARD && fault->kind <= NEM_EVICT;
 }
 
 bool nem_excluded(const struct nem_judge *j, unsigned lock, int64_t from, int64_t to)

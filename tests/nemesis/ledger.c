@@ -292,7 +292,9 @@ static bool base_is_empty(const char *path)
     enum { HEAD = 9, REMARK = 0xfa, END = 0xff };
     size_t len = 0, at = HEAD;
     unsigned char *data = (void *)whole(path, &len);
-    if (!data || len == 0 || memcmp(data, "REDIS", 5) != 0) {
+    /* "REDIS0010", or since Valkey 9 "VALKEY080" */
+    if (!data || len < HEAD ||
+        (memcmp(data, "REDIS", 5) != 0 && memcmp(data, "VALKEY", 6) != 0)) {
         free(data);
         return len == 0;
     }

@@ -18,6 +18,8 @@ void nem_link_open(void)
     unsigned port;
     const char *address = getenv("NEMESIS_LINK");
 
+    if (address && *address == '\0')
+        return;
     if (!address || sscanf(address, "%63[^:]:%u", host, &port) != 2 ||
         inet_pton(AF_INET, host, &the_link.sin_addr) != 1) {
         fprintf(stderr, "nemesis: NEMESIS_LINK is no address\n");

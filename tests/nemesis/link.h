@@ -2,7 +2,8 @@
 /*
  * A worker's own link to the server. All workers name the same server address, but their
  * TCP connections go to the address in $NEMESIS_LINK. So they are clients of one server
- * for the crash guard, and a fault can hit the link of each separately. State: from the
+ * for the crash guard, and a fault can hit the link of each separately. An empty
+ * variable: they go where they are named, as to several servers. State: from the
  * environment. Thread: any, after nem_link_open.
  */
 #ifndef NEM_LINK_H

@@ -36,7 +36,7 @@
 
 enum { RUN_DIR_MAX = 256 };
 enum { SHOWN = 8, MARK_MS = 5, NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
-enum { INCONCLUSIVE = 75 /* EX_TEMPFAIL of sysexits.h */ };
+enum { INCONCLUSIVE = 75 /* EX_TEMPFAIL of sysexits.h */, SKIPPED = 77 };
 enum { SPARE_MEMORY = 512 * 1024 };
 enum { MS_PER_MINUTE = 60000, END_MS = 30000 };
 
@@ -91,7 +91,7 @@ static long gap_of(unsigned long round)
 
 static bool is_wanted(unsigned long round, enum nem_kind kind)
 {
-    if (is_strict(round) && nem_kind_excluded(kind))
+    if (is_strict(round) && nem_kind_excluded(kind, opt.servers))
         return false;
     return !is_of_deaths(round) || nem_kind_lane(kind) == NEM_LANE_PROCESS;
 }
@@ -145,6 +145,8 @@ static struct nem_round round_of(unsigned long number, const struct nem_times *t
                                .presence_ms = opt.crew.presence_ms,
                                .commandtimeout_ms = opt.crew.commandtimeout_ms,
                                .strict = is_strict(number),
+                               .servers = opt.servers,
+                               .no_ledger = !nem_has_ledger(opt.servers),
                                .patience_ms = times->patience_ms,
                                .slack_ms = test_ms(400),
                                .spare_descriptors = opt.crew.threads + 6,
@@ -181,6 +183,9 @@ static bool happened(const struct nem_fault *fault)
     case NEM_FORGE:
     case NEM_LONG_MESSAGES:
     case NEM_HOSTILE:
+    case NEM_FAILOVER: /* or the sentinels elected nobody */
+    case NEM_MASTER_KILL:
+    case NEM_MASTER_STOP:
         return fault->hits > 0;
     default:
         return true;
@@ -211,6 +216,7 @@ static void add_verdict(const struct nem_verdict *v)
     run.sum.handovers += v->handovers;
     run.sum.losses += v->losses;
     run.sum.burials += v->burials;
+    run.sum.failovers += v->failovers;
     run.rounds++;
     run.inconclusive += v->inconclusive;
 }
@@ -267,11 +273,12 @@ static unsigned long judge(const char *dir, struct nem_round *round, unsigned lo
     add_verdict(&verdict);
     unsigned long bad = total(verdict.violations);
     printf("round %lu: %lu operations, %lu successes, %lu hand-overs, %lu losses, %lu "
-           "recoveries, %zu faults, %lu excused, %lu violations; cpu %.2f s, stalled %u "
-           "%%%s\n",
+           "recoveries, %lu failovers, %zu faults, %lu excused, %lu violations; cpu %.2f "
+           "s, stalled %u %%%s\n",
            number, verdict.operations, verdict.successes, verdict.handovers,
-           verdict.losses, verdict.burials, round->fault_count, total(verdict.excused),
-           bad, (double)round->cpu_ns / NS_PER_S, verdict.stalled_percent,
+           verdict.losses, verdict.burials, verdict.failovers, round->fault_count,
+           total(verdict.excused), bad, (double)round->cpu_ns / NS_PER_S,
+           verdict.stalled_percent,
            verdict.inconclusive ? ": INCONCLUSIVE, this machine stood still" : "");
     keep_looks(round);
     fflush(stdout);
@@ -290,7 +297,9 @@ static void one_round(unsigned long number)
     nem_faults_turn(run.faults, dir);
     nem_pulse_into(dir);
     struct nem_marks *marks =
-        nem_marks_start(nem_faults_server(run.faults), dir, MARK_MS);
+        nem_has_ledger(opt.servers)
+            ? nem_marks_start(nem_faults_server(run.faults), dir, MARK_MS)
+            : NULL;
     struct nem_workers workers = nem_crew_workers(run.crew);
     struct nem_times times = nem_times_of(opt.crew.lease_ms, opt.crew.presence_ms);
     struct nem_round round = round_of(number, &times);
@@ -306,7 +315,8 @@ static void one_round(unsigned long number)
     round.cpu_ns = nem_crew_cpu_ns(run.crew) - cpu_ns;
     round.given_up = nem_crew_rest(run.crew, times.rest_ms);
     nem_round_look(run.faults, run.crew, &round, &run.looks, dir);
-    nem_marks_stop(marks);
+    if (marks)
+        nem_marks_stop(marks);
     nem_pulse_into(NULL);
     nem_faults_archive(run.faults);
     nem_round_save(&round, dir);
@@ -323,10 +333,11 @@ static void one_round(unsigned long number)
 static void print_sum(void)
 {
     printf(
-        "operations %lu, successes %lu, hand-overs %lu, losses told %lu, recoveries %lu\n"
+        "operations %lu, successes %lu, hand-overs %lu, losses told %lu, recoveries %lu, "
+        "failovers %lu\n"
         "faults:",
         run.sum.operations, run.sum.successes, run.sum.handovers, run.sum.losses,
-        run.sum.burials);
+        run.sum.burials, run.sum.failovers);
     for (int i = 0; i < NEM_KINDS; i++)
         if (run.faults_by_kind[i] > 0)
             printf(" %s %lu", nem_kind_name((enum nem_kind)i), run.faults_by_kind[i]);
@@ -352,6 +363,8 @@ static bool must_be_tried(enum nem_rule rule)
                                             NEM_RULE_LEAK };
     if (opt.must >> rule & 1)
         return true;
+    if (!nem_has_ledger(opt.servers) && nem_rule_needs_ledger(rule))
+        return false;
     unsigned long rounds = run.rounds - run.inconclusive;
     if (rule == NEM_RULE_BURIED || rule == NEM_RULE_DEAD || rule == NEM_RULE_SOON)
         return opt.in_turn && opt.crew.guard != NEM_GUARD_OFF &&
@@ -441,17 +454,23 @@ int main(int argc, char **argv)
         nem_plan_free(&plan);
         return EXIT_SUCCESS;
     }
+    if (opt.servers == NEM_TLS && !TEST_TLS) {
+        puts("skipped: nemesis --servers tls: the library was built without TLS");
+        return SKIPPED;
+    }
     printf("nemesis: seed %" PRIu64 ", %u processes, %u threads each, %u locks, lease "
-           "%ld ms, guard %s\n",
+           "%ld ms, guard %s, servers %s\n",
            opt.seed, opt.crew.processes, opt.crew.threads, opt.crew.locks,
-           opt.crew.lease_ms, nem_guard_name(opt.crew.guard));
+           opt.crew.lease_ms, nem_guard_name(opt.crew.guard),
+           nem_servers_name(opt.servers));
     fflush(stdout);
     make_directory();
     if (opt.crew.guard != NEM_GUARD_OFF)
         opt.crew.rundir = nem_shelf_open();
     run.began = now_boot();
     nem_pulse_start(NEM_ALL);
-    run.faults = nem_faults_start(run.dir, opt.crew.processes, NULL);
+    run.faults = nem_faults_start_servers(
+        run.dir, opt.crew.processes, opt.unconfirmed ? NEM_SENTINEL : opt.servers, NULL);
     for (int i = 0; i < NEM_KINDS; i++)
         run.possible |= (uint64_t)nem_faults_possible(run.faults, (enum nem_kind)i) << i;
     run.crew = nem_crew_start(&opt.crew, run.faults);

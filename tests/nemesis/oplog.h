@@ -61,6 +61,20 @@ enum { NEM_SACRIFICES = 3 };
 #define NEM_FORGED_THREAD "424242"
 #define NEM_FORGED_NAME "forged"
 
+/* The servers behind the locks. */
+enum nem_servers {
+    NEM_PLAIN,    /* one */
+    NEM_TLS,      /* one, encrypted */
+    NEM_SENTINEL, /* a master and two replicas, watched by three sentinels; replication is
+                   * asynchronous */
+    NEM_REPLICAS  /* the same; all replicas that may be promoted confirm each lock */
+};
+/* What several servers did is in no ledger: an append-only file is one server's. */
+static inline bool nem_has_ledger(enum nem_servers servers)
+{
+    return servers == NEM_PLAIN || servers == NEM_TLS;
+}
+
 enum nem_what {
     NEM_INVOKE = 1, /* a call begins */
     NEM_RETURN,     /* the call has returned `code` */
@@ -168,6 +182,12 @@ enum nem_kind {
     NEM_DELETE_LOCK,      /* the key N of a lock (field lock) */
     NEM_DELETE_COMPANION, /* queue, present, readers, cancelled... of a lock */
     NEM_EVICT,            /* maxmemory with volatile-random */
+    /* failovers by Sentinel: a replica becomes the master. The window ends when all
+     * servers follow the new one */
+    NEM_FAILOVER,    /* by SENTINEL FAILOVER: the old master lives */
+    NEM_MASTER_KILL, /* SIGKILL; it is started again, empty, when another is master */
+    NEM_MASTER_STOP, /* SIGSTOP; it runs again, with its old data, when another is
+                      * master */
     NEM_KINDS,
     /* not planned: a process was kept from running (pulse.h) */
     NEM_STALL = NEM_KINDS
@@ -176,6 +196,11 @@ enum nem_kind {
 static inline bool nem_kills(int32_t kind)
 {
     return kind >= NEM_KILL && kind <= NEM_KILL_BURIER;
+}
+
+static inline bool nem_fails_over(int32_t kind)
+{
+    return kind >= NEM_FAILOVER && kind <= NEM_MASTER_STOP;
 }
 
 static inline bool nem_is_strangers(int32_t kind)
@@ -190,7 +215,8 @@ struct nem_fault {
     uint16_t lock;       /* NEM_ALL: all */
     int64_t amount;      /* ms of delay, of a clock's step... */
     uint32_t index;      /* in the schedule */
-    uint32_t took_us;    /* a step of the clock, a kill: its time after `begin` */
+    uint32_t took_us;    /* a step of the clock, a kill, the election of another master:
+                          * its time after `begin` */
     uint32_t connection; /* of the link, by number; 0: all of it, or another kind;
                           * NEM_EACH: one of each link */
     uint32_t hits;       /* of a link: affected connections or messages */

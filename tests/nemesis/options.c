@@ -28,13 +28,21 @@ static const struct nem_options defaults = { .rounds = 1,
 
 static const char help[] =
     "nemesis: breaks what it can around locks of rlock, and judges what they did\n"
+    "  --servers WHICH plain (one server; the default), tls (the same, encrypted),\n"
+    "                  sentinel (a master, two replicas, three sentinels), replicas "
+    "(the\n"
+    "                  same, and both replicas confirm each lock). With the last two,\n"
+    "                  records alone are judged, and there are no faults of links\n"
+    "  --unconfirmed   with replicas: no replica confirms a lock, but the judge "
+    "believes\n"
+    "                  it: shows that it finds what is lost\n"
     "  --seed S        of the schedule and the workers (one of its own)\n"
     "  --rounds N      1\n"
     "  --minutes M     as many rounds as begin within M minutes\n"
     "  --seconds S     of faults in a round: 15\n"
     "  --gap MS        mean time between faults: 400\n"
     "  --processes W   4     --threads T  3     --locks K  9\n"
-    "  --lease MS      1000\n"
+    "  --lease MS      1000; 3000 with sentinel and replicas\n"
     "  --long P        of 100 sections last about a lease: 1\n"
     "  --guard WHO     has the crash guard: off (nobody), on (all), some (half of the\n"
     "                  lives); off, and some with --in-turn\n"
@@ -107,7 +115,9 @@ static const char *rule_name(int rule)
 }
 
 enum {
-    OPT_SEED = 256,
+    OPT_SERVERS = 256,
+    OPT_UNCONFIRMED,
+    OPT_SEED,
     OPT_ROUNDS,
     OPT_MINUTES,
     OPT_SECONDS,
@@ -129,6 +139,8 @@ enum {
 };
 
 static const struct option long_options[] = {
+    { "servers", required_argument, NULL, OPT_SERVERS },
+    { "unconfirmed", no_argument, NULL, OPT_UNCONFIRMED },
     { "seed", required_argument, NULL, OPT_SEED },
     { "rounds", required_argument, NULL, OPT_ROUNDS },
     { "minutes", required_argument, NULL, OPT_MINUTES },
@@ -176,9 +188,59 @@ static void fit_guard(struct nem_options *opt)
             opt->kinds &= ~(UINT64_C(1) << i);
 }
 
+const char *nem_servers_name(enum nem_servers servers)
+{
+    static const char *const names[] = { [NEM_PLAIN] = "plain",
+                                         [NEM_TLS] = "tls",
+                                         [NEM_SENTINEL] = "sentinel",
+                                         [NEM_REPLICAS] = "replicas" };
+    return names[servers];
+}
+
+static enum nem_servers servers_of(const char *arg)
+{
+    for (int i = NEM_PLAIN; i <= NEM_REPLICAS; i++)
+        if (strcmp(arg, nem_servers_name((enum nem_servers)i)) == 0)
+            return (enum nem_servers)i;
+    fprintf(stderr, "nemesis: --servers: plain, tls, sentinel or replicas, not %s\n",
+            arg);
+    exit(EXIT_FAILURE);
+}
+
+/* Kinds of failovers are drawn only with servers that fail over, so that a seed keeps its
+ * meaning with one server. With several servers most kinds do not fit: they are not
+ * drawn, or the others would be rare. Elections take longer than the usual lease. */
+static void fit_servers(struct nem_options *opt)
+{
+    enum { LEASE_MS = 3000 };
+    bool one = nem_has_ledger(opt->servers);
+    for (int i = 0; i < NEM_KINDS; i++) {
+        bool fits = nem_kind_fits((enum nem_kind)i, opt->servers);
+        if (!fits && opt->only && opt->kinds >> i & 1) {
+            fprintf(stderr, "nemesis: --only: there is no %s with --servers %s\n",
+                    kind_name(i), nem_servers_name(opt->servers));
+            exit(EXIT_FAILURE);
+        }
+        if (!fits && (!one || nem_fails_over(i)))
+            opt->kinds &= ~(UINT64_C(1) << i);
+    }
+    if (opt->unconfirmed && opt->servers != NEM_REPLICAS) {
+        fputs("nemesis: --unconfirmed goes with --servers replicas\n", stderr);
+        exit(EXIT_FAILURE);
+    }
+    if (!one && !opt->lease_given)
+        opt->crew.lease_ms = LEASE_MS;
+}
+
 static void take_option(struct nem_options *opt, int option, const char *arg)
 {
     switch (option) {
+    case OPT_SERVERS:
+        opt->servers = servers_of(arg);
+        break;
+    case OPT_UNCONFIRMED:
+        opt->unconfirmed = true;
+        break;
     case OPT_SEED:
         opt->seed = seed_from(arg);
         break;
@@ -205,6 +267,7 @@ static void take_option(struct nem_options *opt, int option, const char *arg)
         break;
     case OPT_LEASE:
         opt->crew.lease_ms = number_of(arg, 300, 60000, "--lease");
+        opt->lease_given = true;
         break;
     case OPT_LONG:
         opt->crew.long_percent = (unsigned)number_of(arg, 0, 100, "--long");
@@ -255,4 +318,5 @@ void nem_options_take(struct nem_options *opt, int argc, char **argv)
         take_option(opt, '?', NULL);
     opt->crew.seed = opt->seed;
     fit_guard(opt);
+    fit_servers(opt);
 }

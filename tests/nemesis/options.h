@@ -12,13 +12,16 @@ struct nem_options {
     unsigned long rounds;
     long minutes, seconds, gap_ms;
     struct nem_crew_options crew;
-    uint64_t kinds, must;   /* bits of enum nem_kind, of enum nem_rule */
-    bool only, guard_given; /* whether the command line has `kinds`, `crew.guard` */
-    bool strict, in_turn, keep, plan_only;
+    enum nem_servers servers;
+    uint64_t kinds, must; /* bits of enum nem_kind, of enum nem_rule */
+    /* whether the command line has `kinds`, `crew.guard`, `crew.lease_ms` */
+    bool only, guard_given, lease_given;
+    bool strict, in_turn, keep, plan_only, unconfirmed;
     const char *explain;
 };
 
 const char *nem_guard_name(enum nem_guard guard);
+const char *nem_servers_name(enum nem_servers servers);
 /* Ends the process with a message when an option is wrong, and after --help. */
 void nem_options_take(struct nem_options *opt, int argc, char **argv);
 

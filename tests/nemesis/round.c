@@ -189,7 +189,7 @@ bool nem_files_read(struct nem_files *files, const char *dir, struct nem_round *
     memset(files, 0, sizeof(*files));
     if (!nem_read_ops(dir, &files->ops, &round->op_count) ||
         !nem_read_faults(dir, &files->faults, &round->fault_count) ||
-        !nem_ledger_read(&files->ledger, dir))
+        (!round->no_ledger && !nem_ledger_read(&files->ledger, dir)))
         return false;
     files->ends = (struct nem_end *)(void *)slurp(dir, "end", &size);
     if (!files->ends)

@@ -15,7 +15,7 @@
 /* One link fault in ALL_IN is that of all processes; of those that can affect one
  * connection, one in ONE_IN does. */
 enum { ALL_IN = 4, ONE_IN = 2, CONNECTIONS = 8, PERCENT = 100, LONGEST = 250 };
-enum { LATE_MS = 30 };
+enum { LATE_MS = 30, LEFT_ALONE_IN = 8 };
 
 /* Lengths are in percent of a lease. */
 static const struct {
@@ -68,6 +68,9 @@ static const struct {
     [NEM_DELETE_LOCK] = { "delete-lock", NEM_LANE_SERVER, 25, 50, true },
     [NEM_DELETE_COMPANION] = { "delete-companion", NEM_LANE_SERVER, 25, 50, true },
     [NEM_EVICT] = { "evict", NEM_LANE_SERVER, 25, 50, true },
+    [NEM_FAILOVER] = { "failover", NEM_LANE_SERVER, 5, 80, false },
+    [NEM_MASTER_KILL] = { "master-kill", NEM_LANE_SERVER, 5, 80, false },
+    [NEM_MASTER_STOP] = { "master-stop", NEM_LANE_SERVER, 5, 80, false },
 };
 
 static const char *const companions[] = { "queue",     "rqueue", "present", "readers",
@@ -88,9 +91,23 @@ const char *nem_kind_name(enum nem_kind kind)
     return kinds[kind].name;
 }
 
-bool nem_kind_excluded(enum nem_kind kind)
+bool nem_kind_excluded(enum nem_kind kind, enum nem_servers servers)
 {
-    return kinds[kind].excluded;
+    return kinds[kind].excluded ||
+           (nem_fails_over((int32_t)kind) && servers == NEM_SENTINEL);
+}
+
+bool nem_kind_fits(enum nem_kind kind, enum nem_servers servers)
+{
+    enum nem_lane lane = kinds[kind].lane;
+    if (nem_has_ledger(servers)) {
+        bool reads = kind == NEM_KILL_BURIER || kind == NEM_LOSE_MESSAGES;
+        return !nem_fails_over((int32_t)kind) && !(reads && servers == NEM_TLS);
+    }
+    if (lane == NEM_LANE_PROCESS)
+        return kind != NEM_KILL_BURIER;
+    return lane == NEM_LANE_SERVER &&
+           (kind <= NEM_SERVER_STOP_LONG || nem_fails_over((int32_t)kind));
 }
 
 enum nem_lane nem_kind_lane(enum nem_kind kind)
@@ -226,6 +243,10 @@ static int64_t draw_amount(struct draw *d, enum nem_kind kind)
         return between(d, lease / 2, 3 * lease);
     case NEM_DELETE_COMPANION:
         return between(d, 0, COMPANIONS - 1);
+    case NEM_FAILOVER:
+    case NEM_MASTER_KILL:
+    case NEM_MASTER_STOP:
+        return between(d, 0, LEFT_ALONE_IN - 1) == 0;
     default:
         return 0;
     }

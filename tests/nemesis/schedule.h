@@ -45,6 +45,9 @@ struct nem_plan_options {
  *                    clients notice the step. A plan's steps never sum up to more than
  *                    NEM_OFFSET_MAX_MS in either direction
  *   DELETE_COMPANION which of the companions (nem_companion)
+ *   FAILOVER         1: the old master is left to the sentinels, which take some 10 s to
+ *   MASTER_KILL      make it a replica; 0: the driver does so at the end of the step's
+ *   MASTER_STOP      length, which counts from the election
  */
 struct nem_step {
     int64_t begin_ms, length_ms; /* since the start of the round; length 0: no duration */
@@ -71,8 +74,12 @@ void nem_plan_make(struct nem_plan *plan, const struct nem_plan_options *options
 void nem_plan_free(struct nem_plan *plan);
 
 const char *nem_kind_name(enum nem_kind kind); /* "kill", "stop-short"... */
-/* Whether S1 excludes the kind: exclusion may be broken inside of its window. */
-bool nem_kind_excluded(enum nem_kind kind);
+/* Whether S1 excludes the kind with these servers: exclusion may be broken inside of its
+ * window. */
+bool nem_kind_excluded(enum nem_kind kind, enum nem_servers servers);
+/* Whether the kind can happen with these servers. A link that is encrypted shows no
+ * messages; to several servers there is none of a process's own. */
+bool nem_kind_fits(enum nem_kind kind, enum nem_servers servers);
 
 /* The target of a kind. Two steps of one lane clash when it is the server's, or when they
  * have the same target, or one has all targets. Strangers do not know of each other: only

@@ -87,7 +87,12 @@ static void close_server(void)
 static void archive(int epoch)
 {
     test_server_kill(&server);
-    run_shell("mv %s/appendonlydir %s/aof.%d", server.dir, dir, epoch);
+    if (test_server_version() >= 70000) {
+        run_shell("mv %s/appendonlydir %s/aof.%d", server.dir, dir, epoch);
+    } else {
+        run_shell("mkdir %s/aof.%d", dir, epoch);
+        run_shell("mv %s/appendonly.aof %s/aof.%d", server.dir, dir, epoch);
+    }
 }
 
 static void again(void)

@@ -267,7 +267,7 @@ START_TEST(mark_is_in_the_file_between_what_was_sent_before_and_after)
     fs_faults = NULL;
     char command[128];
     snprintf(command, sizeof(command),
-             "cat %s/aof.0/*.incr.aof | tr -d '\\r' | tr '\\n' ' '"
+             "cat %s/aof.0/*.aof | tr -d '\\r' | tr '\\n' ' '"
              " | grep -q 'before .*nemesis:mark $1 1 .*after'",
              fs_dir);
     ck_assert_int_eq(system(command), 0);

@@ -279,8 +279,36 @@ END_TEST
 START_TEST(what_S1_excludes_is_clock_forward_and_lost_data)
 {
     for (int kind = 0; kind < NEM_KINDS; kind++)
-        ck_assert_int_eq(nem_kind_excluded((enum nem_kind)kind),
-                         kind >= NEM_CLOCK_FORWARD);
+        ck_assert_int_eq(nem_kind_excluded((enum nem_kind)kind, NEM_PLAIN),
+                         kind >= NEM_CLOCK_FORWARD && kind <= NEM_EVICT);
+}
+END_TEST
+
+START_TEST(a_failover_is_excluded_where_replicas_do_not_confirm)
+{
+    for (int kind = NEM_FAILOVER; kind <= NEM_MASTER_STOP; kind++) {
+        ck_assert(nem_kind_excluded((enum nem_kind)kind, NEM_SENTINEL));
+        ck_assert(!nem_kind_excluded((enum nem_kind)kind, NEM_REPLICAS));
+    }
+}
+END_TEST
+
+START_TEST(kinds_fit_the_servers)
+{
+    for (int i = 0; i < NEM_KINDS; i++) {
+        enum nem_kind kind = (enum nem_kind)i;
+        bool several = nem_kind_fits(kind, NEM_SENTINEL);
+        ck_assert_int_eq(nem_kind_fits(kind, NEM_PLAIN), !nem_fails_over(i));
+        ck_assert_int_eq(several, nem_kind_fits(kind, NEM_REPLICAS));
+        ck_assert(several || !nem_fails_over(i));
+        ck_assert(!several || nem_kind_lane(kind) == NEM_LANE_PROCESS ||
+                  nem_kind_lane(kind) == NEM_LANE_SERVER);
+    }
+    ck_assert(!nem_kind_fits(NEM_LOSE_MESSAGES, NEM_TLS));
+    ck_assert(!nem_kind_fits(NEM_KILL_BURIER, NEM_TLS));
+    ck_assert(nem_kind_fits(NEM_LOSE_REPLIES, NEM_TLS));
+    ck_assert(!nem_kind_fits(NEM_SERVER_RESTART, NEM_REPLICAS));
+    ck_assert(!nem_kind_fits(NEM_FLUSHALL, NEM_SENTINEL));
 }
 END_TEST
 
@@ -302,6 +330,8 @@ int main(void)
     tcase_add_test(tc, clock_is_stepped_by_leases_and_never_further_than_a_day);
     tcase_add_test(tc, each_kind_has_a_name_of_its_own);
     tcase_add_test(tc, what_S1_excludes_is_clock_forward_and_lost_data);
+    tcase_add_test(tc, a_failover_is_excluded_where_replicas_do_not_confirm);
+    tcase_add_test(tc, kinds_fit_the_servers);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }

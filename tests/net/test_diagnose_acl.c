@@ -108,6 +108,10 @@ START_TEST(each_command_that_is_missing_is_named)
 {
     const char *word = command(_i);
     ck_assert(word);
+    if (strcmp(word, "+zmscore") == 0 && test_server_version() < 60200) {
+        puts("skipped: each_command_that_is_missing_is_named: no ZMSCORE");
+        return;
+    }
     bool denied = strncmp(acl_without(ACL_DOC, word), "EACCES", 6) == 0;
     acl_read_line(&line, ACL_DOC, 2);
     set_user(word, _i % 2 ? all_keys : NULL);
@@ -156,6 +160,8 @@ END_TEST
 
 START_TEST(channels_that_are_refused_are_reported)
 {
+    if (!test_redis_has_channel_rules("channels_that_are_refused_are_reported"))
+        return;
     static const char *const no_mail[] = { "allkeys", "resetchannels",
                                            "&redisson_lock__channel:*", NULL };
     static const char *const mail_only[] = { "allkeys", "resetchannels",
@@ -227,7 +233,8 @@ START_TEST(without_INFO_it_goes_by_CONFIG_and_says_what_it_could_not_see)
     FOUND(&f, LOG_ERR, "eviction", "volatile-lru");
     FOUND(&f, LOG_WARNING, "persistence", "saves nothing");
     FOUND(&f, LOG_INFO, "cluster", "not a node of a cluster");
-    FOUND(&f, LOG_INFO, "version", "new enough"); /* no user is refused HELLO */
+    if (test_server_version() >= 60200) /* since then no user is refused HELLO */
+        FOUND(&f, LOG_INFO, "version", "new enough");
     FOUND(&f, LOG_NOTICE, "replicas", "is unknown");
     test_redis_config(redis, "maxmemory", "0");
     test_redis_config(redis, "maxmemory-policy", "noeviction");
@@ -247,7 +254,8 @@ START_TEST(with_neither_each_topic_says_so)
         FOUND(&f, LOG_NOTICE, unseen[i], "is unknown");
         ck_assert_int_eq(findings_worst(&f, unseen[i]), LOG_NOTICE);
     }
-    FOUND(&f, LOG_INFO, "acl", "may run all");
+    if (test_server_version() >= 60200) /* else ZMSCORE may be missed */
+        FOUND(&f, LOG_INFO, "acl", "may run all");
     FOUND(&f, LOG_INFO, "scripts", "runs scripts");
 }
 END_TEST

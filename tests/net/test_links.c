@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: slow */
 /*
  * Connections in trouble: they are cut at any byte, end in one direction, carry one byte
  * at a time, go silent in one direction or both, or are closed while idle. `client`

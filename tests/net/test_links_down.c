@@ -173,6 +173,11 @@ static bool has_connected(void *arg)
     return stats_of(client).connects >= *(const uint64_t *)arg;
 }
 
+static bool has_asked(void *arg)
+{
+    return atomic_load(&names.asked) >= *(const int *)arg;
+}
+
 /* After a failover the name leads to the new master, while the old one still runs, as a
  * replica. The first request gets one of these refusals, and succeeds at the new master's
  * address. Redis 6 refuses inside a script. */
@@ -191,11 +196,13 @@ START_TEST(name_is_resolved_again_when_its_server_is_no_master)
     ck_assert(test_wait_until(has_connected, &connects, SOON_MS));
     ck_assert(test_wait_until(has_renewals, &renewals, SOON_MS));
     OK(rlock_mutex_unlock(&m));
-    connects += 3;
+    /* on a slow machine one of them may have been replaced meanwhile */
+    connects = stats_of(client).connects + 3;
     int wanted = atomic_load(&names.asked) + 3;
     TEST_RULE(proxy, .contains = rlk_scripts[RLK_MUTEX_ACQUIRE].sha, .count = 1,
               .action = TEST_ANSWER, .text = refusals[_i]);
     OK(rlock_mutex_lock(&m));
+    ck_assert(test_wait_until(has_asked, &wanted, SOON_MS));
     ck_assert(test_wait_until(has_connected, &connects, SOON_MS));
     ck_assert_int_eq(atomic_load(&names.asked), wanted);
     ck_assert(!event_seen(RLOCK_EVENT_LOST));
@@ -495,6 +502,11 @@ START_TEST(protected_server_is_not_ready_and_is_not_stormed)
 {
     if (!has_net(__func__))
         return;
+    if (test_server_version() < 70000) {
+        printf("skipped: %s: not protected where it is bound to an address\n", __func__);
+        fflush(stdout);
+        return;
+    }
     open_over_net(LONG_LEASE_MS, 1000);
     test_redis_config(redis, "protected-mode", "yes");
     test_redis_kill_clients(redis);

@@ -42,7 +42,7 @@ static void create_pool(const char *url)
     rlk_url_config_clear(&config);
     ck_assert_int_eq(rlk_url_parse(&config, url), 0);
     struct rlk_pool_options options = {
-        .conn = { .target = &config.target,
+        .conn = { .endpoint = &config.endpoint,
                   .name = "rlock:test",
                   .keepalive_ms = 10000,
                   .reply_limit = 65536 },
@@ -337,10 +337,10 @@ END_TEST
 
 static void use_credentials(const char *user, const char *password)
 {
-    free(config.target.user);
-    free(config.target.password);
-    config.target.user = user ? strdup(user) : NULL;
-    config.target.password = password ? strdup(password) : NULL;
+    free(config.endpoint.user);
+    free(config.endpoint.password);
+    config.endpoint.user = user ? strdup(user) : NULL;
+    config.endpoint.password = password ? strdup(password) : NULL;
 }
 
 START_TEST(missing_or_wrong_password_is_EACCES)

@@ -164,10 +164,7 @@ END_TEST
 /* rule: P13 */
 START_TEST(hand_off_and_retention_wait_for_no_replica)
 {
-    char parameters[64];
-
-    snprintf(parameters, sizeof(parameters), "?replicas=2&retain=%ld", test_ms(20000));
-    other = open_with(parameters);
+    open_other("?replicas=2&retain=%ld", test_ms(20000));
     rlock_mutex_t m = mutex_of(other, "n"), again = mutex_of(other, "n");
     struct actor actor;
 
@@ -269,7 +266,7 @@ START_TEST(diagnosis_compares_the_number_with_the_replicas)
     other = open_with(rows[_i].parameters);
     test_redis_config(redis, "min-replicas-to-write", rows[_i].min);
     findings_of(&f, other);
-    if (strcmp(rows[_i].min, "0") != 0 && !bounds_scripts())
+    if (strcmp(rows[_i].min, "0") != 0 && !test_server_bounds_scripts(NULL))
         FOUND(&f, LOG_WARNING, "replicas", "does not apply it to scripts");
     else
         FOUND(&f, rows[_i].severity, "replicas", rows[_i].says);

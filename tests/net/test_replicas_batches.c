@@ -19,10 +19,9 @@ enum { MANY = 60, SKEW_MS = 400 };
 START_TEST(many_renewals_share_a_WAIT)
 {
     static rlock_mutex_t m[MANY];
-    char name[16], parameters[64];
+    char name[16];
 
-    snprintf(parameters, sizeof(parameters), "?replicas=2&lease=%ld", test_ms(3000));
-    other = open_with(parameters);
+    open_other("?replicas=2&lease=%ld", test_ms(3000));
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof(name), "many%d", i);
         m[i] = mutex_of(other, name);
@@ -113,10 +112,7 @@ END_TEST
 /* rule: P17 */
 START_TEST(maxskew_is_taken_off_D)
 {
-    char parameters[64];
-
-    snprintf(parameters, sizeof(parameters), "?lease=20000&maxskew=%d", SKEW_MS);
-    other = open_with(parameters);
+    open_other("?lease=20000&maxskew=%d", SKEW_MS);
     rlock_mutex_t m = mutex_of(other, "n");
     OK(rlock_mutex_lock(&m));
     ck_assert_int_le(remaining_of(&m), 20000 * 99 / 100 - 2 - SKEW_MS);

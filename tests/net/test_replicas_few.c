@@ -16,6 +16,10 @@ START_TEST(too_few_replicas_are_ENOTCONN_at_the_deadline_and_leave_no_lock)
     other = open_with("?replicas=2");
     rlock_mutex_t m = mutex_of(other, "n");
 
+    /* the server has the script from now on: otherwise the WAIT behind its name takes
+     * most of the time */
+    OK(lock_for(&m, LONG_MS));
+    OK(rlock_mutex_unlock(&m));
     test_server_pause(&replicas[1]);
     int64_t began = test_now_ms();
     EXPECT(lock_for(&m, SHORT_MS), ENOTCONN);
@@ -33,11 +37,7 @@ END_TEST
 /* rule: P12 */
 START_TEST(try_that_too_few_replicas_confirm_is_ENOTCONN)
 {
-    char parameters[64];
-
-    snprintf(parameters, sizeof(parameters), "?replicas=2&commandtimeout=%ld",
-             test_ms(SHORT_MS));
-    other = open_with(parameters);
+    open_other("?replicas=2&commandtimeout=%ld", test_ms(SHORT_MS));
     rlock_mutex_t m = mutex_of(other, "n");
     test_server_pause(&replicas[0]);
     EXPECT(rlock_mutex_trylock(&m), ENOTCONN);
@@ -50,13 +50,10 @@ END_TEST
 /* rule: P12 */
 START_TEST(lock_that_fails_in_outages_fails_when_too_few_replicas_confirm)
 {
-    char parameters[64];
     rlock_mutexattr_t attr;
     rlock_mutex_t m;
 
-    snprintf(parameters, sizeof(parameters), "?replicas=2&commandtimeout=%ld",
-             test_ms(SHORT_MS));
-    other = open_with(parameters);
+    open_other("?replicas=2&commandtimeout=%ld", test_ms(SHORT_MS));
     OK(rlock_mutexattr_init(&attr));
     OK(rlock_mutexattr_setclient(&attr, other));
     OK(rlock_mutexattr_setoutage(&attr, RLOCK_OUTAGE_FAIL));
@@ -99,12 +96,10 @@ static bool is_there(void *unused)
 /* rule: P12 */
 START_TEST(lock_that_waits_for_a_replica_stays_at_the_server)
 {
-    char parameters[64];
     struct actor actor;
 
     actor_start(&actor);
-    snprintf(parameters, sizeof(parameters), "?replicas=2&lease=%ld", test_ms(1000));
-    other = open_with(parameters);
+    open_other("?replicas=2&lease=%ld", test_ms(1000));
     rlock_mutex_t m = mutex_of(other, "n");
     test_server_pause(&replicas[0]);
     actor_begin(&actor, run_lock, &m);
@@ -121,12 +116,8 @@ END_TEST
 START_TEST(server_that_does_not_wait_is_not_asked_again_and_again)
 {
     struct test_proxy *p = test_proxy_start(&server);
-    char parameters[64];
-
     fixture_load_scripts();
-    snprintf(parameters, sizeof(parameters), "?replicas=2&commandtimeout=%ld",
-             test_ms(SHORT_MS));
-    other = open_at(test_proxy_url(p), parameters);
+    open_other_at(test_proxy_url(p), "?replicas=2&commandtimeout=%ld", test_ms(SHORT_MS));
     rlock_mutex_t m = mutex_of(other, "n");
     int rule = TEST_RULE(p, .on = TEST_ON_REQUEST, .action = TEST_ANSWER,
                          .contains = "WAIT\r\n", .text = ":1\r\n");
@@ -213,11 +204,7 @@ static int try_to_write(void *c)
 START_TEST(lock_of_each_type_is_ENOTCONN_while_a_replica_is_silent)
 {
     static int (*const tries[])(void *) = { try_fair, try_to_read, try_to_write };
-    char parameters[64];
-
-    snprintf(parameters, sizeof(parameters), "?replicas=2&commandtimeout=%ld",
-             test_ms(SHORT_MS));
-    other = open_with(parameters);
+    open_other("?replicas=2&commandtimeout=%ld", test_ms(SHORT_MS));
     test_server_pause(&replicas[0]);
     EXPECT(tries[_i](other), ENOTCONN);
     says("1 of 2 replicas");
@@ -230,12 +217,8 @@ END_TEST
 START_TEST(answer_counts_though_the_one_of_WAIT_is_missing)
 {
     struct test_proxy *p = test_proxy_start(&server);
-    char parameters[64];
-
     fixture_load_scripts();
-    snprintf(parameters, sizeof(parameters), "?replicas=2&commandtimeout=%ld",
-             test_ms(SHORT_MS));
-    other = open_at(test_proxy_url(p), parameters);
+    open_other_at(test_proxy_url(p), "?replicas=2&commandtimeout=%ld", test_ms(SHORT_MS));
     rlock_mutex_t held = mutex_of(client, "n"), m = mutex_of(other, "n");
     OK(rlock_mutex_lock(&held));
     int rule =

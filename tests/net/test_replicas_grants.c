@@ -45,11 +45,9 @@ static int lock_patiently(void *m)
 START_TEST(grant_that_a_poll_finds_is_proven_too)
 {
     struct test_proxy *p = test_proxy_start(&server);
-    char parameters[64];
     struct task task;
 
-    snprintf(parameters, sizeof(parameters), "?replicas=2&presence=%ld", test_ms(600));
-    other = open_at(test_proxy_url(p), parameters);
+    open_other_at(test_proxy_url(p), "?replicas=2&presence=%ld", test_ms(600));
     rlock_mutex_t held = mutex_of(client, "n"), wanted = mutex_of(other, "n");
     int rule =
         TEST_RULE(p, .on = TEST_ON_MESSAGE, .action = TEST_DROP, .contains = "1 grant ");

@@ -7,21 +7,12 @@
 
 enum { LEASE_MS = 900 };
 
-/* Opens `other` with this lease and these parameters. */
-static void open_lease(long ms, const char *parameters)
-{
-    char all[128];
-
-    snprintf(all, sizeof(all), "?lease=%ld%s", test_ms(ms), parameters);
-    other = open_with(all);
-}
-
 /* ---- D */
 
 /* rule: P12, P14 */
 START_TEST(renewals_that_replicas_confirm_keep_the_hold)
 {
-    open_lease(LEASE_MS, "&replicas=2");
+    open_other("?lease=%ld&replicas=2", test_ms(LEASE_MS));
     rlock_mutex_t m = mutex_of(other, "n");
 
     OK(rlock_mutex_lock(&m));
@@ -36,7 +27,7 @@ END_TEST
 /* rule: P12 */
 START_TEST(hold_is_lost_before_a_promoted_replica_can_grant_the_lock)
 {
-    open_lease(LEASE_MS, "&replicas=2");
+    open_other("?lease=%ld&replicas=2", test_ms(LEASE_MS));
     rlock_mutex_t m = mutex_of(other, "n"), theirs;
     rlock_client_t *c = NULL;
 
@@ -56,12 +47,8 @@ END_TEST
 /* rule: P12 */
 START_TEST(extension_that_too_few_replicas_confirm_is_ENOTCONN)
 {
-    char parameters[64];
-
     /* the first answer of the server comes well before the end */
-    snprintf(parameters, sizeof(parameters), "?replicas=2&commandtimeout=%ld",
-             test_ms(900));
-    other = open_with(parameters);
+    open_other("?replicas=2&commandtimeout=%ld", test_ms(900));
     rlock_mutex_t m = mutex_of(other, "n");
     OK(rlock_mutex_lock(&m));
     long before = remaining_of(&m);

@@ -8,23 +8,15 @@
 
 enum { LEASE_MS = 900, LONGER_MS = 2400 };
 
-/* Opens `other` with this lease and these parameters. */
-static void open_lease(long ms, const char *parameters)
-{
-    char all[128];
-
-    snprintf(all, sizeof(all), "?lease=%ld%s", test_ms(ms), parameters);
-    other = open_with(all);
-}
-
 /* rule: P12 */
 START_TEST(holder_at_an_isolated_master_is_at_risk_and_then_loses_its_lock)
 {
     /* long enough for the server to say how few they are before the hold is at risk */
-    open_lease(LONGER_MS, "&replicas=2");
+    open_other("?lease=%ld&replicas=2", test_ms(LONGER_MS));
     rlock_mutex_t m = mutex_of(other, "n");
 
     OK(rlock_mutex_lock(&m));
+    ck_assert(wait_renewals(other, 1)); /* the server has the script from now on */
     for (int i = 0; i < REPLICAS; i++)
         cut_off(i);
     const struct told *told = event_of(RLOCK_EVENT_AT_RISK, REPLICAS_SOON_MS);
@@ -40,7 +32,7 @@ END_TEST
 /* rule: P12 */
 START_TEST(reader_at_an_isolated_master_loses_its_lock)
 {
-    open_lease(LEASE_MS, "&replicas=1");
+    open_other("?lease=%ld&replicas=1", test_ms(LEASE_MS));
     rlock_rwlock_t l = rwlock_of(other, "n");
 
     OK(rlock_rwlock_rdlock(&l));
@@ -55,10 +47,7 @@ END_TEST
 /* rule: P12 */
 START_TEST(hold_is_safe_again_when_the_replicas_come_back_in_time)
 {
-    char parameters[64];
-
-    snprintf(parameters, sizeof(parameters), "?replicas=2&lease=%ld", test_ms(3600));
-    other = open_with(parameters);
+    open_other("?replicas=2&lease=%ld", test_ms(3600));
     rlock_mutex_t m = mutex_of(other, "n");
     OK(rlock_mutex_lock(&m));
     test_server_pause(&replicas[1]);
@@ -73,12 +62,9 @@ END_TEST
 /* rule: P15 */
 START_TEST(NOREPLICAS_counts_a_hold_down_to_its_loss)
 {
-    if (!bounds_scripts()) {
-        puts(
-            "skipped: NOREPLICAS_counts_a_hold_down_to_its_loss: no scripts get it here");
+    if (!test_server_bounds_scripts("NOREPLICAS_counts_a_hold_down_to_its_loss"))
         return;
-    }
-    open_lease(LEASE_MS, "&replicas=1");
+    open_other("?lease=%ld&replicas=1", test_ms(LEASE_MS));
     rlock_mutex_t m = mutex_of(other, "n");
 
     OK(rlock_mutex_lock(&m));

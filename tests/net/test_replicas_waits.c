@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program: */
+/* program: slow */
 /* Silent replicas, and what goes on behind the WAIT of the watchdog. (One WAIT behind
  * many renewals: test_replicas_batches.c.) */
 #include "replicascene.h"
@@ -7,12 +7,10 @@
 /* rule: P14 */
 START_TEST(waiter_keeps_its_place_while_renewals_wait_for_replicas)
 {
-    char before[128], parameters[64];
+    char before[128];
     struct actor actor;
 
-    snprintf(parameters, sizeof(parameters), "?replicas=2&lease=%ld&presence=%ld",
-             test_ms(3000), test_ms(600));
-    other = open_with(parameters);
+    open_other("?replicas=2&lease=%ld&presence=%ld", test_ms(3000), test_ms(600));
     rlock_mutex_t held = mutex_of(client, "n"), wanted = mutex_of(other, "n"),
                   mine = mutex_of(other, "mine");
     actor_start(&actor);
@@ -41,10 +39,7 @@ END_TEST
 /* rule: P14 */
 START_TEST(loss_by_force_is_reported_while_replicas_are_silent)
 {
-    char parameters[64];
-
-    snprintf(parameters, sizeof(parameters), "?replicas=2&lease=%ld", test_ms(6000));
-    other = open_with(parameters);
+    open_other("?replicas=2&lease=%ld", test_ms(6000));
     rlock_mutex_t m = mutex_of(other, "n");
 
     OK(rlock_mutex_lock(&m));
@@ -62,12 +57,8 @@ END_TEST
 /* rule: P14 */
 START_TEST(short_lease_that_has_ended_makes_no_WAIT_shorter)
 {
-    char parameters[64];
-
     /* a WAIT lasts for 500 ms: a twelfth of the lease, and a sixth of presence */
-    snprintf(parameters, sizeof(parameters), "?replicas=2&presence=%ld&lease=%ld",
-             test_ms(3000), test_ms(6000));
-    other = open_with(parameters);
+    open_other("?replicas=2&presence=%ld&lease=%ld", test_ms(3000), test_ms(6000));
     rlock_mutex_t m = mutex_of(other, "n"), quick;
     rlock_mutexattr_t attr;
 

@@ -16,7 +16,7 @@ static bool connects(void *arg)
 {
     rlock_client_t *c = arg;
 
-    rlk_pool_drain(c->pool);
+    rlk_pool_drain(c->route.target.pool);
     return rlock_client_ping(c) == 0;
 }
 
@@ -50,14 +50,14 @@ static bool connects_in_doubt(void *arg)
     rlock_client_t *c = arg;
 
     return connects(c) &&
-           rlk_sentinel_book_doubts(c->config.target.book, rlk_clock_boot());
+           rlk_sentinel_book_doubts(c->config.endpoint.book, rlk_clock_boot());
 }
 
 static bool is_in_doubt(void *arg)
 {
     rlock_client_t *c = arg;
 
-    return rlk_sentinel_book_doubts(c->config.target.book, rlk_clock_boot()) ||
+    return rlk_sentinel_book_doubts(c->config.endpoint.book, rlk_clock_boot()) ||
            connects(c);
 }
 

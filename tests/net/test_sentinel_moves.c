@@ -43,30 +43,14 @@ static bool pings_by_a_connection_of_its_own(void *arg)
 {
     rlock_client_t *c = arg;
 
-    rlk_pool_drain(c->pool);
+    rlk_pool_drain(c->route.target.pool);
     return rlock_client_ping(c) == 0;
 }
 
 static bool hears(void *arg)
 {
     const struct rlock_client *c = arg;
-    return atomic_load(&c->subscription.subscribed);
-}
-
-static bool two_listen(void *arg)
-{
-    (void)arg;
-    return fakes_subscribers() >= 2;
-}
-
-static void announce(uint16_t from, uint16_t to)
-{
-    char text[128];
-
-    snprintf(text, sizeof(text), "mymaster 127.0.0.1 %u 127.0.0.1 %u", (unsigned)from,
-             (unsigned)to);
-    for (int i = 0; i < SENTINELS; i++)
-        fake_sentinel_publish(fakes[i], text);
+    return atomic_load(&c->route.target.subscription.subscribed);
 }
 
 /* The port of the master that was proven; 0: none was. */
@@ -74,14 +58,14 @@ static unsigned proven_port(void)
 {
     struct rlk_sentinel_master present;
 
-    return rlk_sentinel_book_present(other->config.target.book, &present)
+    return rlk_sentinel_book_present(other->config.endpoint.book, &present)
                ? present.address.port
                : 0;
 }
 
 static unsigned moves(void)
 {
-    return atomic_load(&other->moves.count);
+    return atomic_load(&other->route.target.moves.count);
 }
 
 /* ---- proofs */
@@ -140,7 +124,7 @@ START_TEST(lock_that_the_old_master_grants_after_the_switch_is_asked_about)
 
     fakes_say(old, 1, "master");
     other = open_at(fakes_url(SENTINELS, ""), LONG_LEASE);
-    ck_assert(test_wait_until(two_listen, NULL, SOON_MS));
+    ck_assert(test_wait_until(fakes_two_listen, NULL, SOON_MS));
     rlock_mutex_t before = mutex_of(other, "before"), m = mutex_of(other, "m");
     OK(rlock_mutex_lock(&before));
     int rule =
@@ -149,7 +133,7 @@ START_TEST(lock_that_the_old_master_grants_after_the_switch_is_asked_about)
     actor_begin(&actor, run_lock, &m);
     ck_assert(test_proxy_wait_answered(proxy, rule, 1, SOON_MS));
     fakes_say(second.port, 2, "master");
-    announce(old, second.port);
+    fakes_announce(old, second.port);
     ck_assert_ptr_nonnull(event_of(RLOCK_EVENT_LOST, SOON_MS)); /* the move was handled */
     test_proxy_remove(proxy, rule);
     OK(actor_rc(&actor));
@@ -167,7 +151,7 @@ START_TEST(other_connections_leave_at_once_when_one_has_found_the_new_master)
     rlock_mutex_t m = mutex_of(other, "m");
 
     OK(rlock_mutex_lock(&m));
-    ck_assert(test_wait_until(two_listen, NULL, SOON_MS));
+    ck_assert(test_wait_until(fakes_two_listen, NULL, SOON_MS));
     fakes_say(second.port, 2, "master"); /* and announce nothing */
     int64_t start = test_now_ms();
     ck_assert(test_wait_until(pings_by_a_connection_of_its_own, other, SOON_MS));
@@ -326,6 +310,48 @@ START_TEST(resolver_that_hangs_gets_one_thread_for_each_name)
 }
 END_TEST
 
+/* An outage of the resolver is none of the locks: the sentinels are asked where they
+ * answered before. */
+START_TEST(sentinels_are_asked_while_the_resolver_hangs)
+{
+    other = sentinel_open(url_with_names(""));
+    OK(rlock_client_ping(other));
+    atomic_store(&resolver_hangs, true);
+    for (int i = 0; i < 3; i++) {
+        unsigned asked = fake_sentinel_asked(fakes[0]);
+        rlk_pool_drain(other->route.target.pool);
+        OK(rlock_client_ping(other));
+        ck_assert_uint_gt(fake_sentinel_asked(fakes[0]), asked);
+    }
+    atomic_store(&resolver_hangs, false);
+}
+END_TEST
+
+/* Whether the address of so many sentinels of the URL is known, after one more ask. */
+static bool are_known(void *count)
+{
+    int known = 0;
+
+    rlk_pool_drain(other->route.target.pool);
+    OK(rlock_client_ping(other));
+    for (size_t i = 0; i <= SENTINELS; i++)
+        known += rlk_sentinel_book_socket(other->config.endpoint.book, i).len > 0;
+    return known == *(int *)count;
+}
+
+/* It may have moved: its name is looked up again. */
+START_TEST(address_of_a_sentinel_that_answers_no_more_is_forgotten)
+{
+    int all = SENTINELS + 1, rest = all - 1; /* the URL has one of them twice */
+
+    other = sentinel_open(url_with_names(""));
+    ck_assert(test_wait_until(are_known, &all, SOON_MS));
+    fake_sentinel_stop(fakes[1]);
+    fakes[1] = NULL;
+    ck_assert(test_wait_until(are_known, &rest, SOON_MS));
+}
+END_TEST
+
 /* ---- servers that do not tell their role */
 
 static void add_worker(struct test_redis *r, const char *except, const char *too)
@@ -408,6 +434,8 @@ int main(void)
              no_sentinel_of_the_url_is_left_out_before_the_first_proof,
              asks_do_not_last_longer_while_one_sentinel_answers,
              resolver_that_hangs_gets_one_thread_for_each_name,
+             sentinels_are_asked_while_the_resolver_hangs,
+             address_of_a_sentinel_that_answers_no_more_is_forgotten,
              replica_that_refuses_ROLE_is_known_by_INFO,
              server_that_does_not_tell_its_role_is_proven_by_a_write);
     tcase_add_loop_test(tc, leader_of_a_failover_is_asked_for_the_promoted_replica, 0, 2);

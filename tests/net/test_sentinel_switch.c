@@ -15,27 +15,11 @@ enum { SOON_MS = 20000, QUIET_MS = 300 };
 /* No renewal is due by itself. */
 #define LONG_LEASE "?lease=600000"
 
-static bool two_listen(void *arg)
-{
-    (void)arg;
-    return fakes_subscribers() >= 2;
-}
-
-static void announce(uint16_t from, uint16_t to)
-{
-    char text[128];
-
-    snprintf(text, sizeof(text), "mymaster 127.0.0.1 %u 127.0.0.1 %u", (unsigned)from,
-             (unsigned)to);
-    for (int i = 0; i < SENTINELS; i++)
-        fake_sentinel_publish(fakes[i], text);
-}
-
 static void open_other(const char *parameters)
 {
     other = open_at(fakes_url(SENTINELS, ""), parameters);
     OK(rlock_client_ping(other));
-    ck_assert(test_wait_until(two_listen, NULL, SOON_MS));
+    ck_assert(test_wait_until(fakes_two_listen, NULL, SOON_MS));
 }
 
 /* rule: P9 */
@@ -52,7 +36,7 @@ START_TEST(switch_makes_all_connections_leave_and_all_holds_that_are_gone_lost)
         OK(rlock_mutex_lock(&m[i]));
     }
     fakes_say(second.port, 2, "master");
-    announce(server.port, second.port);
+    fakes_announce(server.port, second.port);
     for (int i = 0; i < MANY; i++)
         ck_assert_ptr_nonnull(event_of(RLOCK_EVENT_LOST, SOON_MS));
     for (int i = 0; i < MANY; i++) {
@@ -94,7 +78,7 @@ START_TEST(holds_that_the_new_master_has_stay)
     test_redis_do(second_redis, "REPLICAOF", "NO", "ONE");
     struct renewed r = { other, stats_of(other).renewals + 2 };
     fakes_say(second.port, 2, "master");
-    announce(server.port, second.port);
+    fakes_announce(server.port, second.port);
     ck_assert(test_wait_until(has_renewed, &r, SOON_MS));
     ck_assert_int_eq(state_of(&m), RLOCK_SAFE);
     ck_assert(!event_seen(RLOCK_EVENT_LOST));
@@ -110,7 +94,7 @@ START_TEST(switch_that_came_before_the_subscription_is_noticed)
     other = open_at(fakes_url(SENTINELS, ""), LONG_LEASE);
     rlock_mutex_t m = mutex_of(other, "m");
     OK(rlock_mutex_lock(&m));
-    ck_assert(test_wait_until(two_listen, NULL, SOON_MS));
+    ck_assert(test_wait_until(fakes_two_listen, NULL, SOON_MS));
     /* also at the same epoch: the leader of a failover may have named the old master */
     fakes_say(second.port, 2 - _i, "master");
     for (int i = 0; i < SENTINELS; i++)
@@ -158,11 +142,11 @@ START_TEST(message_that_is_no_switch_changes_nothing)
             fake_sentinel_publish(fakes[j], forged[i]);
         ck_assert(test_stays(is_unchanged, &r, 20));
     }
-    announce(second.port, server.port); /* the one that is the master already */
+    fakes_announce(second.port, server.port); /* the one that is the master already */
     ck_assert(test_stays(is_unchanged, &r, QUIET_MS));
     OK(rlock_mutex_unlock(&m));
     fakes_say(second.port, 2, "master"); /* the seats still listen */
-    announce(server.port, second.port);
+    fakes_announce(server.port, second.port);
     ck_assert(test_wait_until(is_changed, &r, SOON_MS));
 }
 END_TEST
@@ -176,15 +160,15 @@ START_TEST(forged_switch_costs_a_reconnect_and_no_hold)
     OK(rlock_mutex_lock(&m));
     struct renewed r = { other, stats_of(other).renewals + 1 };
     int64_t start = test_now_ms();
-    announce(server.port, fakes_dead_port());
+    fakes_announce(server.port, fakes_dead_port());
     ck_assert(test_wait_until(has_renewed, &r, SOON_MS));
-    unsigned moves = atomic_load(&other->moves.count);
+    unsigned moves = atomic_load(&other->route.target.moves.count);
     /* others come too soon: within a second after the first one */
     while (test_now_ms() - start < 600) {
-        announce(server.port, fakes_dead_port());
+        fakes_announce(server.port, fakes_dead_port());
         test_pause_ms(5);
     }
-    unsigned more = atomic_load(&other->moves.count) - moves;
+    unsigned more = atomic_load(&other->route.target.moves.count) - moves;
     if (test_now_ms() - start < 900)
         ck_assert_uint_eq(more, 0);
     ck_assert_int_eq(state_of(&m), RLOCK_SAFE);
@@ -220,14 +204,14 @@ static bool pings_by_a_connection_of_its_own(void *arg)
 {
     rlock_client_t *c = arg;
 
-    rlk_pool_drain(c->pool);
+    rlk_pool_drain(c->route.target.pool);
     return rlock_client_ping(c) == 0;
 }
 
 static bool is_cut_off(void *arg)
 {
     const struct rlock_client *c = arg;
-    return !atomic_load(&c->subscription.subscribed);
+    return !atomic_load(&c->route.target.subscription.subscribed);
 }
 
 static void third_sleeps(void)
@@ -272,7 +256,7 @@ START_TEST(connection_is_opened_without_sentinels_only_while_another_one_lives)
     cut_clients(redis);
     ck_assert(test_wait_until(is_cut_off, other, SOON_MS));
     connects = stats_of(other).connects;
-    rlk_pool_drain(other->pool);
+    rlk_pool_drain(other->route.target.pool);
     EXPECT(rlock_client_ping(other), ENOTCONN);
     ck_assert_uint_eq(stats_of(other).connects, connects);
 }
@@ -308,7 +292,7 @@ static long long switch_to(uint16_t from, uint16_t to, int epoch, struct test_re
     bool there = false;
 
     fakes_say(to, epoch, "master");
-    announce(from, to);
+    fakes_announce(from, to);
     while (!there) {
         ck_assert_int_lt(test_now_ms() - start, test_ms(SOON_MS));
         if (rlock_mutex_trylock(&m) != 0)

@@ -47,15 +47,14 @@ static bool is_up(void *arg)
 static void start_node(void)
 {
     uint16_t bus_port;
-    char port[16];
+    char port[8];
     test_server_start(&node, NULL);
     bus = test_port_reserve("127.0.0.1", &bus_port);
     write_nodes(bus_port);
-    snprintf(port, sizeof(port), "%u", (unsigned)bus_port);
-    test_server_restart_args(&node,
-                             TEST_ARGV("--cluster-enabled", "yes", "--cluster-port", port,
-                                       "--cluster-node-timeout", "600000",
-                                       "--cluster-require-full-coverage", "no"));
+    const char *option = test_server_bus_option(bus_port, port);
+    test_server_restart_args(&node, TEST_ARGV("--cluster-enabled", "yes", option, port,
+                                              "--cluster-node-timeout", "600000",
+                                              "--cluster-require-full-coverage", "no"));
     struct test_redis *r = test_redis_connect(node.path);
     ck_assert(test_wait_until(is_up, r, 20000)); /* the node itself waits for 2 s */
     test_redis_close(r);
@@ -127,7 +126,7 @@ START_TEST(a_lock_of_another_nodes_slot_is_EPROTO_and_says_MOVED)
     scene_mutex(&m, client, a_name(name, false));
     check_try(&m, EPROTO, "MOVED");
     ck_assert_int_eq(rlock_mutex_lock(&m), EPROTO);
-    ck_assert_msg(strstr(rlock_errmsg(), "MOVED"), "%s", rlock_errmsg());
+    ck_assert_msg(strstr(rlock_errmsg(), "redis-cluster://"), "%s", rlock_errmsg());
 }
 END_TEST
 
@@ -164,6 +163,11 @@ END_TEST
 
 START_TEST(a_slot_of_which_some_keys_have_moved_is_waited_for)
 {
+    if (test_server_version() < 70000) {
+        puts("skipped: a_slot_of_which_some_keys_have_moved_is_waited_for: this server "
+             "says ASK");
+        return;
+    }
     char name[16], slot[24];
     rlock_mutex_t m;
     scene_mutex(&m, client, a_name(name, true));

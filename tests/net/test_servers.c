@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: slow */
 /*
  * An address that now leads to another server, a server that is full, and peers that are
  * not Redis servers. The client's URL names a symbolic link to a server's socket; the

@@ -9,6 +9,7 @@
 #include "tlsscene.h"
 
 #include "base/clock.h"
+#include "findings.h"
 #include "forked.h"
 #include "net/conn_impl.h"
 #include "worker.h"
@@ -17,6 +18,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <syslog.h>
 #include <unistd.h>
 
 enum { SOON_MS = 10000, MANY = 300, STORM = 12 };
@@ -189,7 +191,7 @@ START_TEST(request_of_a_megabyte_is_given_again_with_the_same_bytes)
     big[SIZE] = '\0';
     const char *const argv[] = { "ECHO", big };
     const size_t lens[] = { 4, SIZE };
-    OK(rlk_pool_get(other->pool, until, &conn));
+    OK(rlk_pool_get(other->route.target.pool, until, &conn));
     /* the paused server reads nothing, so the socket's buffers fill */
     test_server_pause(&server);
     struct task wakes;
@@ -201,7 +203,7 @@ START_TEST(request_of_a_megabyte_is_given_again_with_the_same_bytes)
     ck_assert_uint_eq(len, SIZE);
     ck_assert(memcmp(text, big, SIZE) == 0);
     rlk_reply_free(reply);
-    rlk_pool_put(other->pool, conn);
+    rlk_pool_put(other->route.target.pool, conn);
     free(big);
 }
 END_TEST
@@ -285,7 +287,7 @@ END_TEST
 static bool is_up_again(void *c)
 {
     return stats_of(c).reconnects > 0 &&
-           atomic_load(&((rlock_client_t *)c)->subscription.subscribed);
+           atomic_load(&((rlock_client_t *)c)->route.target.subscription.subscribed);
 }
 
 /* Opens STORM connections at a time, and puts them back. */
@@ -297,11 +299,11 @@ static void open_many(rlock_client_t *c, unsigned *ret_resumed)
 
     *ret_resumed = 0;
     for (int i = 0; i < STORM; i++)
-        OK(rlk_pool_get(c->pool, until, &conns[i]));
+        OK(rlk_pool_get(c->route.target.pool, until, &conns[i]));
     for (int i = 0; i < STORM; i++) {
         ck_assert(rlk_tls_look(conns[i]->tls, &facts));
         *ret_resumed += facts.resumed;
-        rlk_pool_put(c->pool, conns[i]);
+        rlk_pool_put(c->route.target.pool, conns[i]);
     }
 }
 
@@ -323,7 +325,7 @@ START_TEST(reconnects_after_a_storm_are_resumed)
         test_redis_kill_clients(redis);
         test_redis_do(redis, "CLIENT", "KILL", "TYPE", "pubsub");
         ck_assert(test_wait_until(is_up_again, other, SOON_MS));
-        rlk_pool_drain(other->pool);
+        rlk_pool_drain(other->route.target.pool);
         open_many(other, &resumed);
         ck_assert_uint_eq(resumed, STORM);
     }
@@ -341,7 +343,7 @@ START_TEST(session_of_a_connection_that_was_closed_is_resumed)
     OK(rlock_client_ping(other));
     for (int i = 0; i < 5; i++) {
         unsigned resumed = between_resumed(between);
-        rlk_pool_drain(other->pool);
+        rlk_pool_drain(other->route.target.pool);
         OK(rlock_client_ping(other));
         ck_assert_uint_eq(between_resumed(between), resumed + 1);
     }
@@ -351,15 +353,15 @@ END_TEST
 /* Whether a connection of this client to the server of that name resumed a session. */
 static bool resumes_at(rlock_client_t *c, const char *host)
 {
-    struct rlk_target target = c->config.target;
-    struct rlk_conn_options options = { .target = &target, .reply_limit = 1 << 16 };
+    struct rlk_endpoint endpoint = c->config.endpoint;
+    struct rlk_conn_options options = { .endpoint = &endpoint, .reply_limit = 1 << 16 };
     struct rlk_tls_facts facts = { .resumed = false };
     int64_t until = rlk_clock_boot() + test_ms(SOON_MS) * RLK_NS_PER_MS;
     char name[32];
     struct rlk_conn *conn;
 
     snprintf(name, sizeof(name), "%s", host);
-    target.host = name;
+    endpoint.host = name;
     OK(rlk_conn_start(&conn, &options, until));
     ck_assert_int_eq(rlk_conn_wait_ready(conn, until), RLK_CONN_READY);
     ck_assert(rlk_tls_look(conn->tls, &facts));
@@ -390,7 +392,7 @@ START_TEST(server_that_has_forgotten_its_sessions_gets_a_whole_handshake)
     test_redis_close(redis);
     test_server_restart(&server);
     redis = test_redis_connect(server.path);
-    rlk_pool_drain(other->pool);
+    rlk_pool_drain(other->route.target.pool);
     open_many(other, &resumed);
     /* the first whole handshake brings tickets for the other connections */
     ck_assert_uint_ge(resumed, STORM - 1);
@@ -416,6 +418,48 @@ START_TEST(certificates_that_were_renewed_are_used_by_the_next_connection)
     EXPECT(rlock_client_ping(c), EACCES);
     test_authority_issue("ca", "mine", 30, "");
     OK(rlock_client_ping(c));
+    OK(rlock_client_close(c));
+    tls_restart((const char *const[]){ NULL });
+}
+END_TEST
+
+/* Whether the server takes the user from the certificate (Valkey 9, Redis 8.6). */
+static bool has_certificate_users(void)
+{
+    const redisReply *reply =
+        test_redis_try(redis, "CONFIG", "GET", "tls-auth-clients-user");
+
+    return reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2;
+}
+
+/* rule: P2 */
+START_TEST(certificate_may_be_the_user)
+{
+    char parameters[TLS_URL_MAX];
+    struct findings f;
+    rlock_client_t *c = NULL;
+    bool has = has_certificate_users();
+
+    if (!has)
+        puts("skipped: certificate_may_be_the_user: the server has no such users");
+    close_client(client);
+    client = NULL;
+    test_redis_close(redis);
+    tls_restart(has ? TEST_ARGV("--tls-auth-clients", "yes", "--tls-auth-clients-user",
+                                "CN", "--user", "client", "on", "nopass", "~*", "&*",
+                                "+@all", "-flushall")
+                    : TEST_ARGV("--tls-auth-clients", "yes"));
+    redis = test_redis_connect(server.path);
+    test_redis_do(redis, "ACL", "SETUSER", "default", has ? "-evalsha" : "+evalsha");
+    snprintf(parameters, sizeof(parameters), "certfile=%s&keyfile=%s",
+             test_authority_path("client.crt"), test_authority_path("client.key"));
+    OK(tls_open(&c, tls_url("localhost", tls_port, parameters)));
+    rlock_mutex_t m = mutex_of(c, "n");
+    OK(rlock_mutex_lock(&m));
+    OK(rlock_mutex_unlock(&m));
+    findings_of(&f, c);
+    FOUND(&f, LOG_INFO, "acl",
+          has ? "The user \"client\" may run all" : "The user \"default\" may run all");
     OK(rlock_client_close(c));
     tls_restart((const char *const[]){ NULL });
 }
@@ -570,6 +614,8 @@ static TCase *add_case(Suite *suite, const char *name)
 
 int main(void)
 {
+    if (!tls_is_built())
+        return 77;
     Suite *suite = suite_create("tls");
     TCase *locks = add_case(suite, "locks");
     tcase_add_test(locks, lock_is_taken_and_given_back);
@@ -589,6 +635,7 @@ int main(void)
                    server_that_has_forgotten_its_sessions_gets_a_whole_handshake);
     tcase_add_test(sessions,
                    certificates_that_were_renewed_are_used_by_the_next_connection);
+    tcase_add_test(sessions, certificate_may_be_the_user);
     TCase *forks = add_case(suite, "forks");
     tcase_add_test(forks, child_of_a_fork_sends_nothing_on_its_parents_connections);
     TCase *end = add_case(suite, "end");

@@ -79,7 +79,8 @@ static bool has_come_back(void *arg)
     return scene_stat(arg, "reconnects") > 0;
 }
 
-enum { LIMIT = 1 << 20, OVER_LIMIT = 3 * LIMIT };
+/* Valkey 9.1 looks at the limit after it has sent what the socket takes. */
+enum { LIMIT = 1 << 20, OVER_LIMIT = 16 * LIMIT };
 
 START_TEST(a_message_beyond_the_servers_limit_cuts_the_mailbox_off_for_a_moment)
 {

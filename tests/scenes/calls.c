@@ -75,6 +75,7 @@ static void calls_of_clientattr(struct calls *c)
     GOOD(rlock_clientattr_setcredentials(&attr, NULL, NULL));
     GOOD(rlock_clientattr_seteventcallback(&attr, NULL, NULL));
     GOOD(rlock_clientattr_setsentinelcredentials(&attr, NULL, NULL));
+    GOOD(rlock_clientattr_setaddressmap(&attr, NULL));
     CALL(TEST_TLS_CODE, rlock_clientattr_setcafile(&attr, "ca"));
     CALL(TEST_TLS_CODE, rlock_clientattr_setcadir(&attr, "cas"));
     CALL(TEST_TLS_CODE, rlock_clientattr_setcertfile(&attr, "cert"));

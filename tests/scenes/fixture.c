@@ -56,7 +56,7 @@ static bool is_subscribed(void *arg)
     snprintf(mailbox, sizeof(mailbox), "rlock:client:%s", c->uuid);
     const redisReply *reply = test_redis_do(redis, "PUBSUB", "NUMSUB", mailbox);
     return reply->elements == 2 && reply->element[1]->integer == 1 &&
-           atomic_load(&c->subscription.subscribed);
+           atomic_load(&c->route.target.subscription.subscribed);
 }
 
 rlock_client_t *open_with(const char *parameters)
@@ -64,7 +64,7 @@ rlock_client_t *open_with(const char *parameters)
     return open_at(server.url, parameters);
 }
 
-rlock_client_t *open_at(const char *address, const char *parameters)
+rlock_client_t *open_unseen(const char *address, const char *parameters)
 {
     char url[TEST_URL_MAX + 256];
     rlock_clientattr_t attr;
@@ -77,6 +77,13 @@ rlock_client_t *open_at(const char *address, const char *parameters)
     snprintf(url, sizeof(url), "%s%s", address, parameters);
     OK(rlock_client_open(&c, url, &attr));
     OK(rlock_clientattr_destroy(&attr));
+    return c;
+}
+
+rlock_client_t *open_at(const char *address, const char *parameters)
+{
+    rlock_client_t *c = open_unseen(address, parameters);
+
     ck_assert(test_wait_until(is_subscribed, c, 10000));
     return c;
 }

@@ -50,6 +50,8 @@ TCase *fixture_tcase(Suite *suite, const char *name, void (*open)(void),
 rlock_client_t *open_with(const char *parameters);
 /* The same at another URL, for instance a proxy's. */
 rlock_client_t *open_at(const char *url, const char *parameters);
+/* The same without waiting for anything. */
+rlock_client_t *open_unseen(const char *url, const char *parameters);
 /* Replaces `client` by one with these parameters. */
 void reopen_with(const char *parameters);
 void close_client(rlock_client_t *c);

@@ -10,6 +10,7 @@
 
 #include "fixture.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -108,17 +109,21 @@ static inline TCase *replicas_tcase(Suite *suite, const char *name)
     return tc;
 }
 
-/* Whether the server applies min-replicas-to-write to scripts: Redis 6.0.0 to 6.2.5 do
- * not. */
-static inline bool bounds_scripts(void)
+/* Opens `other` at this URL, with parameters as printf writes them. */
+__attribute__((format(printf, 2, 3))) static inline void
+open_other_at(const char *url, const char *format, ...)
 {
-    const char *at = strstr(test_redis_str(redis, "INFO", "server"), "redis_version:");
-    int major = 0, minor = 0, patch = 0;
+    char parameters[128];
+    va_list args;
 
-    ck_assert_ptr_nonnull(at);
-    ck_assert_int_eq(sscanf(at, "redis_version:%d.%d.%d", &major, &minor, &patch), 3);
-    return major * 10000 + minor * 100 + patch > 60205;
+    va_start(args, format);
+    int len = vsnprintf(parameters, sizeof(parameters), format, args);
+    va_end(args);
+    ck_assert_int_lt(len, (int)sizeof(parameters));
+    other = open_at(url, parameters);
 }
+
+#define open_other(...) open_other_at(server.url, __VA_ARGS__)
 
 /* How many times clients have waited for replicas. */
 static inline long long waits(void)

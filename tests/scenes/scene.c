@@ -254,7 +254,8 @@ void scene_says(struct worker *w, const char *wanted, const char *format, ...)
     va_start(ap, format);
     vsnprintf(command, sizeof(command), format, ap);
     va_end(ap);
-    ck_assert(worker_says(w, command, wanted));
+    ck_assert_msg(worker_says(w, command, wanted), "worker: \"%s\" was answered \"%s\"",
+                  command, w->answer);
 }
 
 void scene_anew(struct worker *a, struct worker *b)

@@ -111,6 +111,22 @@ unsigned fakes_subscribers(void)
     return count;
 }
 
+bool fakes_two_listen(void *unused)
+{
+    (void)unused;
+    return fakes_subscribers() >= 2;
+}
+
+void fakes_announce(uint16_t from, uint16_t to)
+{
+    char text[128];
+
+    snprintf(text, sizeof(text), "mymaster 127.0.0.1 %u 127.0.0.1 %u", (unsigned)from,
+             (unsigned)to);
+    for (int i = 0; i < SENTINELS; i++)
+        fake_sentinel_publish(fakes[i], text);
+}
+
 rlock_client_t *sentinel_open(const char *url)
 {
     rlock_clientattr_t attr;

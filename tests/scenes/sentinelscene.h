@@ -35,6 +35,10 @@ void fakes_say(uint16_t port, int epoch, const char *flags);
 void fakes_know_each_other(void);
 /* How many connections have subscribed to all three. */
 unsigned fakes_subscribers(void);
+/* Whether a client listens to two of them. */
+bool fakes_two_listen(void *unused);
+/* All three publish that the master moves. */
+void fakes_announce(uint16_t from, uint16_t to);
 /* Opens a client without waiting for it, with scaled timeouts. */
 rlock_client_t *sentinel_open(const char *url);
 /* Cuts all connections to the server but that of `r`. */

@@ -25,6 +25,14 @@ static int port_holder = -1;
 
 /* ---- the server */
 
+bool tls_is_built(void)
+{
+    bool built = test_server_has_tls();
+    if (!built)
+        puts("skipped: the server was built without TLS");
+    return built;
+}
+
 static const char **arguments(const char *const more[])
 {
     static const char *args[ARGS_MAX];

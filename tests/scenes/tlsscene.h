@@ -18,6 +18,10 @@ enum { TLS_URL_MAX = 512 };
 
 extern uint16_t tls_port;
 
+/* In main: whether the server was built with TLS. If not, prints that the program is
+ * skipped. */
+bool tls_is_built(void);
+
 /* Unchecked fixture. Makes the authorities "ca" and "other", and certificates of "ca":
  * "server" for localhost and 127.0.0.1, and "client". */
 void tls_start(void);

@@ -755,6 +755,8 @@ START_TEST(credentials_of_sentinels_replace_both)
     ck_assert_str_eq(rlk_texts_get(cattr.rlk_texts, RLK_URL_SENTINELPASSWORD), "q");
     ck_assert_int_eq(rlock_clientattr_setsentinelcredentials(&cattr, "u", ""), EINVAL);
     ck_assert_int_eq(rlock_clientattr_setsentinelcredentials(&cattr, "", ""), 0);
+    ck_assert_int_eq(rlock_clientattr_setaddressmap(&cattr, "a>b"), 0);
+    ck_assert_int_eq(rlock_clientattr_setaddressmap(&cattr, password), ENAMETOOLONG);
     ck_assert_ptr_null(rlk_texts_get(cattr.rlk_texts, RLK_URL_SENTINELPASSWORD));
 }
 END_TEST
@@ -786,6 +788,7 @@ START_TEST(clientattr_that_is_none_is_EINVAL)
         ck_assert_int_eq(rlock_clientattr_getwaitaof(a, &value), EINVAL);
         ck_assert_int_eq(rlock_clientattr_setcredentials(a, "a", "b"), EINVAL);
         ck_assert_int_eq(rlock_clientattr_setsentinelcredentials(a, "a", "b"), EINVAL);
+        ck_assert_int_eq(rlock_clientattr_setaddressmap(a, "a>b"), EINVAL);
         ck_assert_int_eq(rlock_clientattr_seteventcallback(a, on_event, NULL), EINVAL);
         ck_assert_int_eq(rlock_clientattr_setcafile(a, "x"), EINVAL);
         ck_assert_int_eq(rlock_clientattr_setcertfile(a, "x"), EINVAL);

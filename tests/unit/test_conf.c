@@ -77,10 +77,10 @@ START_TEST(variable_wins_over_the_file)
     conffile_use("url=redis://of-file\n");
     set_url("redis://of-variable:1/2");
     parses();
-    ck_assert_str_eq(config.target.host, "of-variable");
-    ck_assert_int_eq(config.target.db, 2);
+    ck_assert_str_eq(config.endpoint.host, "of-variable");
+    ck_assert_int_eq(config.endpoint.db, 2);
     ck_assert_str_eq(config.source, "RLOCK_URL");
-    ck_assert_str_eq(config.target.whence, " (RLOCK_URL)");
+    ck_assert_str_eq(config.endpoint.whence, " (RLOCK_URL)");
 }
 END_TEST
 
@@ -97,12 +97,12 @@ START_TEST(empty_variable_is_none)
     conffile_use("url=redis://of-file:7\n");
     set_url("");
     parses();
-    ck_assert_str_eq(config.target.host, "of-file");
-    ck_assert_int_eq(config.target.port, 7);
+    ck_assert_str_eq(config.endpoint.host, "of-file");
+    ck_assert_int_eq(config.endpoint.port, 7);
     ck_assert_str_eq(config.source, conffile_path("conf"));
     char whence[PATH_MAX];
     snprintf(whence, sizeof(whence), " (%s)", conffile_path("conf"));
-    ck_assert_str_eq(config.target.whence, whence);
+    ck_assert_str_eq(config.endpoint.whence, whence);
 }
 END_TEST
 
@@ -110,10 +110,10 @@ START_TEST(without_both_it_is_the_built_in_one)
 {
     set_conf("/dev/null");
     parses();
-    ck_assert_str_eq(config.target.label, "127.0.0.1:6379");
+    ck_assert_str_eq(config.endpoint.label, "127.0.0.1:6379");
     ck_assert_str_eq(config.url, "redis://127.0.0.1:6379");
     ck_assert_str_eq(config.source, "built-in default");
-    ck_assert_str_eq(config.target.whence, " (built-in default)");
+    ck_assert_str_eq(config.endpoint.whence, " (built-in default)");
 }
 END_TEST
 
@@ -134,11 +134,11 @@ START_TEST(blanks_comments_and_line_breaks_of_other_systems_do_not_matter)
                  "\tuser= worker\r\n"
                  "passwordfile = ^/password");
     parses();
-    ck_assert_str_eq(config.target.host, "h");
-    ck_assert_int_eq(config.target.port, 5);
+    ck_assert_str_eq(config.endpoint.host, "h");
+    ck_assert_int_eq(config.endpoint.port, 5);
     ck_assert_int_eq(config.lease_ms, 500);
-    ck_assert_str_eq(config.target.user, "worker");
-    ck_assert_str_eq(config.target.password, SECRET);
+    ck_assert_str_eq(config.endpoint.user, "worker");
+    ck_assert_str_eq(config.endpoint.password, SECRET);
     ck_assert_str_eq(config.url, "redis://h:5?lease=500");
 }
 END_TEST
@@ -148,10 +148,10 @@ START_TEST(password_may_go_without_a_user_and_hold_blanks_and_equal_signs)
     conffile_write("password", " a = b ", 0400);
     conffile_use("passwordfile=^/password\nurl=unix:///a=b?db=3\n");
     parses();
-    ck_assert_ptr_null(config.target.user);
-    ck_assert_str_eq(config.target.password, " a = b ");
-    ck_assert_str_eq(config.target.path, "/a=b");
-    ck_assert_int_eq(config.target.db, 3);
+    ck_assert_ptr_null(config.endpoint.user);
+    ck_assert_str_eq(config.endpoint.password, " a = b ");
+    ck_assert_str_eq(config.endpoint.path, "/a=b");
+    ck_assert_int_eq(config.endpoint.db, 3);
 }
 END_TEST
 
@@ -207,10 +207,12 @@ static const struct bad {
     { "url=redis://h\npasswordfile= \r\n", ", line 2: passwordfile has no value",
       EINVAL },
     { "\nurl=h:6379\n",
-      ", line 2: URL: must begin with redis://, rediss://, redis-sentinel:// or unix://",
+      ", line 2: URL: must begin with redis://, rediss://, redis-sentinel://, "
+      "redis-cluster:// or unix://",
       EINVAL },
     { "url=\"redis://h\"\n",
-      ", line 1: URL: must begin with redis://, rediss://, redis-sentinel:// or unix://",
+      ", line 1: URL: must begin with redis://, rediss://, redis-sentinel://, "
+      "redis-cluster:// or unix://",
       EINVAL },
     { "url=redis://h:x # main\n", ", line 1: URL: port is not a number from 1 to 65535",
       EINVAL },
@@ -240,15 +242,15 @@ START_TEST(lines_of_TLS_do_not_override_attributes_or_the_URL)
 {
     if (!rlk_tls_is_built())
         return;
-    config.target.tls.certfile = strdup("/mine");
+    config.endpoint.tls.certfile = strdup("/mine");
     conffile_use("url=rediss://h?cafile=/urls\ncafile=/files\ncertfile=/c\nkeyfile=/k\n"
                  "tlsname=n\nverify=ca\n");
     ck_assert_int_eq(rlk_conf_parse(&config), 0);
-    ck_assert_str_eq(config.target.tls.cafile, "/urls");
-    ck_assert_str_eq(config.target.tls.certfile, "/mine");
-    ck_assert_ptr_null(config.target.tls.keyfile); /* it is not the key of /mine */
-    ck_assert_str_eq(config.target.tls.name, "n");
-    ck_assert(config.target.tls.any_name);
+    ck_assert_str_eq(config.endpoint.tls.cafile, "/urls");
+    ck_assert_str_eq(config.endpoint.tls.certfile, "/mine");
+    ck_assert_ptr_null(config.endpoint.tls.keyfile); /* it is not the key of /mine */
+    ck_assert_str_eq(config.endpoint.tls.name, "n");
+    ck_assert(config.endpoint.tls.any_name);
 }
 END_TEST
 
@@ -257,15 +259,15 @@ START_TEST(pair_of_settings_comes_from_one_source)
 {
     if (!rlk_tls_is_built())
         return;
-    config.target.tls.cadir = strdup("/mine");
-    config.target.tls.certfile = strdup("/c");
-    config.target.tls.keyfile = strdup("/k");
+    config.endpoint.tls.cadir = strdup("/mine");
+    config.endpoint.tls.certfile = strdup("/c");
+    config.endpoint.tls.keyfile = strdup("/k");
     conffile_use("url=rediss://h?certfile=/both\ncafile=/files\n");
     ck_assert_int_eq(rlk_conf_parse(&config), 0);
-    ck_assert_str_eq(config.target.tls.cadir, "/mine");
-    ck_assert_ptr_null(config.target.tls.cafile);
-    ck_assert_str_eq(config.target.tls.certfile, "/both");
-    ck_assert_ptr_null(config.target.tls.keyfile);
+    ck_assert_str_eq(config.endpoint.tls.cadir, "/mine");
+    ck_assert_ptr_null(config.endpoint.tls.cafile);
+    ck_assert_str_eq(config.endpoint.tls.certfile, "/both");
+    ck_assert_ptr_null(config.endpoint.tls.keyfile);
 }
 END_TEST
 
@@ -276,10 +278,10 @@ START_TEST(file_does_not_loosen_what_the_program_has_set)
     if (!rlk_tls_is_built())
         return;
     ck_assert(rlk_texts_set(texts, sizeof(texts), RLK_URL_VERIFY, "full"));
-    ck_assert_int_eq(rlk_url_tls_take(&config.target.tls, texts), 0);
+    ck_assert_int_eq(rlk_url_tls_take(&config.endpoint.tls, texts), 0);
     conffile_use("url=rediss://h\nverify=ca\n");
     ck_assert_int_eq(rlk_conf_parse(&config), 0);
-    ck_assert(!config.target.tls.any_name);
+    ck_assert(!config.endpoint.tls.any_name);
 }
 END_TEST
 
@@ -339,7 +341,7 @@ START_TEST(link_is_followed)
     ck_assert_int_eq(symlink("other", conffile_path("conf")), 0);
     set_conf(conffile_path("conf"));
     parses();
-    ck_assert_str_eq(config.target.host, "behind");
+    ck_assert_str_eq(config.endpoint.host, "behind");
 }
 END_TEST
 
@@ -435,13 +437,13 @@ START_TEST(password_that_others_can_read_is_refused)
     conffile_use("url=redis://h\nuser=u\npasswordfile=^/password\n");
     if (!modes[_i].why) {
         parses();
-        ck_assert_str_eq(config.target.password, SECRET);
+        ck_assert_str_eq(config.endpoint.password, SECRET);
         return;
     }
     snprintf(message, sizeof(message), ", line 3: passwordfile %s: %s",
              conffile_path("password"), modes[_i].why);
     refused(EINVAL, message);
-    ck_assert_ptr_null(config.target.password);
+    ck_assert_ptr_null(config.endpoint.password);
 }
 END_TEST
 
@@ -452,8 +454,8 @@ START_TEST(url_with_a_password_in_a_readable_file_is_refused)
     set_conf(conffile_write("conf", text, modes[_i].mode & 0775));
     if (!modes[_i].why) {
         parses();
-        ck_assert_str_eq(config.target.user, "u");
-        ck_assert_str_eq(config.target.password, SECRET);
+        ck_assert_str_eq(config.endpoint.user, "u");
+        ck_assert_str_eq(config.endpoint.password, SECRET);
         ck_assert_str_eq(config.url, "redis://h");
         return;
     }
@@ -475,7 +477,7 @@ START_TEST(url_with_a_password_of_sentinels_in_a_readable_file_is_refused)
     set_conf(conffile_write("conf", text, modes[_i].mode & 0775));
     if (!modes[_i].why) {
         parses();
-        ck_assert_str_eq(config.target.sentinels.password, SECRET);
+        ck_assert_str_eq(config.endpoint.sentinels.password, SECRET);
         ck_assert_str_eq(config.url, "redis-sentinel://h/m");
         return;
     }
@@ -507,7 +509,7 @@ START_TEST(password_is_a_line_of_bytes_that_fits)
     conffile_write("password", long_one, 0600);
     conffile_use("url=redis://h\npasswordfile=^/password\n");
     parses();
-    ck_assert_str_eq(config.target.password, long_one);
+    ck_assert_str_eq(config.endpoint.password, long_one);
     rlk_url_config_clear(&config);
 
     memset(long_one, 'p', 2048);
@@ -544,8 +546,8 @@ END_TEST
 
 static void have_own(void)
 {
-    config.target.user = strdup("own");
-    config.target.password = strdup("of-program");
+    config.endpoint.user = strdup("own");
+    config.endpoint.password = strdup("of-program");
 }
 
 START_TEST(programs_credentials_win_over_passwordfile_which_is_not_read)
@@ -553,9 +555,9 @@ START_TEST(programs_credentials_win_over_passwordfile_which_is_not_read)
     have_own();
     conffile_use("url=redis://h\nuser=u\npasswordfile=/nonexistent\n");
     parses();
-    ck_assert_str_eq(config.target.host, "h");
-    ck_assert_str_eq(config.target.user, "own");
-    ck_assert_str_eq(config.target.password, "of-program");
+    ck_assert_str_eq(config.endpoint.host, "h");
+    ck_assert_str_eq(config.endpoint.user, "own");
+    ck_assert_str_eq(config.endpoint.password, "of-program");
 }
 END_TEST
 
@@ -564,8 +566,8 @@ START_TEST(urls_credentials_win_over_the_programs)
     have_own();
     set_conf(conffile_write("conf", "url=redis://:" SECRET "@h\n", 0600));
     parses();
-    ck_assert_ptr_null(config.target.user);
-    ck_assert_str_eq(config.target.password, SECRET);
+    ck_assert_ptr_null(config.endpoint.user);
+    ck_assert_str_eq(config.endpoint.password, SECRET);
 }
 END_TEST
 
@@ -575,8 +577,8 @@ START_TEST(files_credentials_go_to_no_other_server)
     conffile_use("url=redis://h\nuser=u\npasswordfile=^/password\n");
     set_url("redis://elsewhere");
     parses();
-    ck_assert_ptr_null(config.target.user);
-    ck_assert_ptr_null(config.target.password);
+    ck_assert_ptr_null(config.endpoint.user);
+    ck_assert_ptr_null(config.endpoint.password);
 }
 END_TEST
 

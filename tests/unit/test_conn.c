@@ -282,7 +282,7 @@ void freeaddrinfo(struct addrinfo *list)
 /* ---- the connection */
 
 static char localhost[] = "127.0.0.1";
-static struct rlk_target target;
+static struct rlk_endpoint endpoint;
 static struct rlk_conn_options options;
 static struct rlk_conn *conn;
 static struct rlk_reply *reply;
@@ -305,8 +305,8 @@ static void set_up(void)
     sigaction(SIGALRM, &action, NULL);
     memset(&peer, 0, sizeof(peer));
     pthread_mutex_init(&peer.mu, NULL);
-    target = (struct rlk_target){ .db = 0 };
-    options = (struct rlk_conn_options){ .target = &target,
+    endpoint = (struct rlk_endpoint){ .db = 0 };
+    options = (struct rlk_conn_options){ .endpoint = &endpoint,
                                          .keepalive_ms = 10000,
                                          .reply_limit = REPLY_LIMIT };
     conn = NULL;
@@ -332,14 +332,15 @@ static int64_t in_ms(long ms)
 static enum rlk_conn_state open_within(long ms)
 {
     if (peer.path[0]) {
-        target.path = peer.path;
-        snprintf(target.label, sizeof(target.label), "%s", peer.path);
+        endpoint.path = peer.path;
+        snprintf(endpoint.label, sizeof(endpoint.label), "%s", peer.path);
     } else {
-        if (!target.host)
-            target.host = localhost;
-        if (!target.port)
-            target.port = peer.port;
-        snprintf(target.label, sizeof(target.label), "%s:%u", target.host, target.port);
+        if (!endpoint.host)
+            endpoint.host = localhost;
+        if (!endpoint.port)
+            endpoint.port = peer.port;
+        snprintf(endpoint.label, sizeof(endpoint.label), "%s:%u", endpoint.host,
+                 endpoint.port);
     }
     int64_t deadline = in_ms(ms);
     ck_assert_int_eq(rlk_conn_start(&conn, &options, deadline), 0);
@@ -469,9 +470,9 @@ START_TEST(handshake_is_one_pipeline)
 {
     peer.text = "+OK\r\n+OK\r\n+OK\r\n" TIME_REPLY;
     peer_start(serve_text);
-    target.user = (char[]){ "me" };
-    target.password = (char[]){ "pw" };
-    target.db = 12;
+    endpoint.user = (char[]){ "me" };
+    endpoint.password = (char[]){ "pw" };
+    endpoint.db = 12;
     options.name = "rlock:x";
     open_ready();
     pthread_mutex_lock(&peer.mu);
@@ -487,7 +488,7 @@ START_TEST(password_alone_is_sent_alone)
 {
     peer.text = "+OK\r\n" TIME_REPLY;
     peer_start(serve_text);
-    target.password = (char[]){ "pw" };
+    endpoint.password = (char[]){ "pw" };
     open_ready();
     pthread_mutex_lock(&peer.mu);
     ck_assert_str_eq(peer.seen, "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n*1\r\n$4\r\nTIME\r\n");
@@ -520,7 +521,7 @@ static const struct refusal {
     { "-DENIED running in protected\x01\r\nmode\r\n", RLK_FAIL_NOT_SENT, ENOTCONN,
       "protected?" },
     { "+OK\r\n-ERR DB index is out of range\r\n", RLK_FAIL_PROTOCOL, EPROTO,
-      "SELECT: ERR DB index is out of range" },
+      "SELECT 1: ERR DB index is out of range" },
     { "+OK\r\n-NOPERM no select\r\n", RLK_FAIL_ACCESS, EACCES, "SELECT" },
     { "+OK\r\n+OK\r\n+OK\r\n-NOPERM no time\r\n", RLK_FAIL_ACCESS, EACCES, "TIME" },
     { "+OK\r\n+OK\r\n-NOAUTH x\r\n-NOAUTH Authentication required.\r\n", RLK_FAIL_ACCESS,
@@ -548,11 +549,13 @@ START_TEST(refusal_is_distinguished)
     const struct refusal *r = &refusals[_i];
     peer.text = r->answer;
     peer_start(serve_text);
-    target.password = (char[]){ CANARY };
-    target.db = 1;
+    endpoint.password = (char[]){ CANARY };
+    endpoint.db = 1;
     options.name = "n";
     ck_assert_int_eq(open_within(test_ms(5000)), RLK_CONN_DEAD);
     assert_dead(r->why, r->code, r->text);
+    /* what follows the refusal answers no request */
+    ck_assert_ptr_null(rlk_conn_take_reply(conn));
 }
 END_TEST
 
@@ -595,10 +598,10 @@ END_TEST
 
 START_TEST(refused_connect_says_so)
 {
-    int fd = bind_tcp(&target.port);
+    int fd = bind_tcp(&endpoint.port);
     char expected[64];
     snprintf(expected, sizeof(expected),
-             "cannot connect to 127.0.0.1:%u: Connection refused", target.port);
+             "cannot connect to 127.0.0.1:%u: Connection refused", endpoint.port);
     ck_assert_int_eq(open_within(test_ms(5000)), RLK_CONN_DEAD);
     assert_dead(RLK_FAIL_NOT_SENT, ENOTCONN, expected);
     close(fd);
@@ -607,7 +610,7 @@ END_TEST
 
 START_TEST(absent_unix_socket_says_so)
 {
-    target.path = (char[]){ "/tmp/rlk-absent/s" };
+    endpoint.path = (char[]){ "/tmp/rlk-absent/s" };
     ck_assert_int_eq(open_within(test_ms(5000)), RLK_CONN_DEAD);
     assert_dead(RLK_FAIL_NOT_SENT, ENOTCONN, "No such file");
 }
@@ -643,7 +646,7 @@ START_TEST(second_address_is_tried_when_the_first_refuses)
     peer_start(serve_quiet);
     int fd = bind_tcp(&names.ports[0]);
     names.ports[1] = peer.port;
-    target.host = (char[]){ "two.test" };
+    endpoint.host = (char[]){ "two.test" };
     open_ready();
     close(fd);
 }
@@ -655,7 +658,7 @@ START_TEST(second_address_is_tried_when_the_first_is_silent)
     int fd = bind_tcp(&names.ports[0]);
     ck_assert_int_eq(listen(fd, 4), 0); /* the kernel accepts, but no reply comes */
     names.ports[1] = peer.port;
-    target.host = (char[]){ "two.test" };
+    endpoint.host = (char[]){ "two.test" };
     ck_assert_int_eq(open_within(test_ms(600)), RLK_CONN_READY);
     close(fd);
 }
@@ -663,8 +666,8 @@ END_TEST
 
 START_TEST(unknown_name_says_so)
 {
-    target.host = (char[]){ "none.test" };
-    target.port = 1;
+    endpoint.host = (char[]){ "none.test" };
+    endpoint.port = 1;
     ck_assert_int_eq(open_within(test_ms(5000)), RLK_CONN_DEAD);
     assert_dead(RLK_FAIL_NOT_SENT, ENOTCONN, "cannot resolve");
 }
@@ -678,8 +681,8 @@ static bool resolver_has_answered(void *arg)
 
 START_TEST(slow_resolver_is_abandoned_at_the_deadline)
 {
-    target.host = (char[]){ "slow.test" };
-    target.port = 1;
+    endpoint.host = (char[]){ "slow.test" };
+    endpoint.port = 1;
     int64_t start = test_now_ms();
     ck_assert_int_eq(open_within(50), RLK_CONN_DEAD);
     ck_assert_int_le(test_now_ms() - start, 50 + test_ms(200));
@@ -698,7 +701,7 @@ START_TEST(last_address_saves_the_resolver_until_it_fails)
     peer_start(serve_quiet);
     int fd = bind_tcp(&names.ports[0]);
     names.ports[1] = peer.port;
-    target.host = (char[]){ "two.test" };
+    endpoint.host = (char[]){ "two.test" };
     open_ready();
     ck_assert_uint_eq(address_len, sizeof(struct sockaddr_in));
     ck_assert_int_eq(atomic_load(&names.lookups), 1);
@@ -1055,8 +1058,8 @@ static int take_replies(int count)
 START_TEST(pipelined_requests_all_get_replies)
 {
     peer_start(serve_pong);
-    target.host = localhost;
-    target.port = peer.port;
+    endpoint.host = localhost;
+    endpoint.port = peer.port;
     ck_assert_int_eq(rlk_conn_start(&conn, &options, in_ms(test_ms(5000))), 0);
     append_pings(500); /* also before it is ready */
     ck_assert_int_eq(take_replies(500), 500);

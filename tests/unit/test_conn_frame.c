@@ -78,7 +78,7 @@ static int heads_kept(void)
 
 static void begin(struct rlk_request *r, enum rlk_script_id script, const char *name)
 {
-    rlk_request_init(r, script, name, strlen(name));
+    rlk_request_init(r, script, false, name, strlen(name));
 }
 
 START_TEST(words_of_a_request_are_command_hash_keys_and_arguments)
@@ -194,7 +194,7 @@ START_TEST(any_sequence_of_requests_is_read_as_sent)
     for (long n = test_count(3000, 300); n > 0; n--) {
         struct rlk_request r;
         size_t name_len = 1 + random_below(RLOCK_NAME_MAX);
-        rlk_request_init(&r, (enum rlk_script_id)random_below(RLK_SCRIPT_COUNT),
+        rlk_request_init(&r, (enum rlk_script_id)random_below(RLK_SCRIPT_COUNT), false,
                          bytes + random_below(3), random_below(2) ? name_len : 40);
         for (unsigned args = 1 + random_below(5); args > 0; args--) {
             if (random_below(2))

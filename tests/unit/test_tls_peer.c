@@ -23,7 +23,7 @@
 
 enum { RECORD_MAX = 16384, SMALL_BUFFER = 4096 };
 
-static struct rlk_target target;
+static struct rlk_endpoint endpoint;
 static struct rlk_tls *tls; /* of the client */
 static SSL_CTX *ctx;        /* of the peer */
 static SSL *peer;
@@ -37,12 +37,12 @@ static void make_authority(void)
 
 static void set_up(void)
 {
-    memset(&target, 0, sizeof(target));
-    target.host = strdup("localhost");
-    strcpy(target.label, "localhost:1");
-    target.tls.on = true;
-    target.tls.cafile = strdup(test_authority_path("ca.crt"));
-    ck_assert_int_eq(rlk_tls_store_create(&target.tls_store, &target, NULL), 0);
+    memset(&endpoint, 0, sizeof(endpoint));
+    endpoint.host = strdup("localhost");
+    strcpy(endpoint.label, "localhost:1");
+    endpoint.tls.on = true;
+    endpoint.tls.cafile = strdup(test_authority_path("ca.crt"));
+    ck_assert_int_eq(rlk_tls_store_create(&endpoint.tls_store, &endpoint, NULL), 0);
     ctx = SSL_CTX_new(TLS_server_method());
     ck_assert_int_eq(
         SSL_CTX_use_certificate_chain_file(ctx, test_authority_path("server.crt")), 1);
@@ -61,9 +61,9 @@ static void tear_down(void)
     if (fds[1] >= 0)
         close(fds[1]);
     SSL_CTX_free(ctx);
-    rlk_tls_store_free(target.tls_store);
-    free(target.host);
-    free(target.tls.cafile);
+    rlk_tls_store_free(endpoint.tls_store);
+    free(endpoint.host);
+    free(endpoint.tls.cafile);
 }
 
 static enum rlk_tls_result try_to_connect(bool may_read)
@@ -74,7 +74,7 @@ static enum rlk_tls_result try_to_connect(bool may_read)
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
     peer = SSL_new(ctx);
     SSL_set_fd(peer, fds[1]);
-    ck_assert_int_eq(rlk_tls_open(&tls, &target, may_read), 0);
+    ck_assert_int_eq(rlk_tls_open(&tls, &endpoint, may_read), 0);
     while ((result = rlk_tls_shake(tls, fds[0])) == RLK_TLS_WAIT)
         SSL_accept(peer);
     return result;
@@ -220,7 +220,7 @@ START_TEST(flood_in_the_handshake_does_not_keep_the_caller)
         memcpy(flood + i, hello_request, sizeof(hello_request));
     ck_assert_int_eq(
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
-    ck_assert_int_eq(rlk_tls_open(&tls, &target, true), 0);
+    ck_assert_int_eq(rlk_tls_open(&tls, &endpoint, true), 0);
     for (ssize_t n = 1; n > 0; sent += n > 0 ? n : 0)
         n = write(fds[1], flood, sizeof(flood));
     if (sent < 17 * RLK_TLS_WIRE_SIZE)
@@ -269,8 +269,8 @@ END_TEST
 /* rule: P2 */
 START_TEST(name_is_sent_without_the_dot_at_its_end)
 {
-    free(target.host);
-    target.host = strdup("localhost.");
+    free(endpoint.host);
+    endpoint.host = strdup("localhost.");
     connect_both();
     ck_assert_str_eq(SSL_get_servername(peer, TLSEXT_NAMETYPE_host_name), "localhost");
 }
@@ -279,10 +279,10 @@ END_TEST
 /* rule: P5 */
 START_TEST(child_uses_what_the_parent_has_read)
 {
-    struct rlk_tls_store *parent = target.tls_store;
+    struct rlk_tls_store *parent = endpoint.tls_store;
 
     ck_assert_int_eq(unlink(test_authority_path("ca.crt")), 0);
-    ck_assert_int_eq(rlk_tls_store_create(&target.tls_store, &target, parent), 0);
+    ck_assert_int_eq(rlk_tls_store_create(&endpoint.tls_store, &endpoint, parent), 0);
     connect_both();
     rlk_tls_store_free(parent);
 }
@@ -400,10 +400,10 @@ END_TEST
 /* rule: P2 */
 START_TEST(zone_of_an_address_is_no_part_of_its_name)
 {
-    free(target.host);
-    target.host = strdup("fe80::1%eth0");
+    free(endpoint.host);
+    endpoint.host = strdup("fe80::1%eth0");
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-    ck_assert_int_eq(rlk_tls_open(&tls, &target, true), 0);
+    ck_assert_int_eq(rlk_tls_open(&tls, &endpoint, true), 0);
     char *shown = X509_VERIFY_PARAM_get1_ip_asc(SSL_get0_param(tls->ssl));
     ck_assert_ptr_nonnull(shown);
     ck_assert_int_eq(strcasecmp(shown, "fe80:0:0:0:0:0:0:1"), 0);

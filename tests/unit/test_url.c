@@ -65,13 +65,13 @@ START_TEST(good_url_gives_its_parts)
     const struct good *g = &goods[_i];
     ck_assert_msg(rlk_url_parse(&config, g->url) == 0, "%s: %s", g->url,
                   rlk_error_message());
-    ck_assert_pstr_eq(config.target.host, g->host);
-    ck_assert_pstr_eq(config.target.path, g->path);
-    ck_assert_int_eq(config.target.port, g->port);
-    ck_assert_int_eq(config.target.db, g->db);
-    ck_assert_pstr_eq(config.target.user, g->user);
-    ck_assert_pstr_eq(config.target.password, g->password);
-    ck_assert_str_eq(config.target.label, g->label);
+    ck_assert_pstr_eq(config.endpoint.host, g->host);
+    ck_assert_pstr_eq(config.endpoint.path, g->path);
+    ck_assert_int_eq(config.endpoint.port, g->port);
+    ck_assert_int_eq(config.endpoint.db, g->db);
+    ck_assert_pstr_eq(config.endpoint.user, g->user);
+    ck_assert_pstr_eq(config.endpoint.password, g->password);
+    ck_assert_str_eq(config.endpoint.label, g->label);
 }
 END_TEST
 
@@ -189,7 +189,7 @@ START_TEST(unix_path_of_107_bytes_is_accepted)
     char url[7 + 107 + 1] = "unix:///";
     memset(url + 8, 'x', 106);
     ck_assert_int_eq(rlk_url_parse(&config, url), 0);
-    ck_assert_uint_eq(strlen(config.target.path), 107);
+    ck_assert_uint_eq(strlen(config.endpoint.path), 107);
 }
 END_TEST
 
@@ -228,23 +228,23 @@ END_TEST
 
 START_TEST(what_the_url_does_not_say_stays)
 {
-    config.target.password = strdup("old");
-    config.target.db = 3;
+    config.endpoint.password = strdup("old");
+    config.endpoint.db = 3;
     config.lease_ms = 77;
     ck_assert_int_eq(rlk_url_parse(&config, "redis://h"), 0);
-    ck_assert_str_eq(config.target.password, "old");
-    ck_assert_int_eq(config.target.db, 3);
+    ck_assert_str_eq(config.endpoint.password, "old");
+    ck_assert_int_eq(config.endpoint.db, 3);
     ck_assert_int_eq(config.lease_ms, 77);
 }
 END_TEST
 
 START_TEST(credentials_in_the_url_replace_both)
 {
-    config.target.user = strdup("olduser");
-    config.target.password = strdup("old");
+    config.endpoint.user = strdup("olduser");
+    config.endpoint.password = strdup("old");
     ck_assert_int_eq(rlk_url_parse(&config, "redis://:new@h"), 0);
-    ck_assert_ptr_null(config.target.user);
-    ck_assert_str_eq(config.target.password, "new");
+    ck_assert_ptr_null(config.endpoint.user);
+    ck_assert_str_eq(config.endpoint.password, "new");
 }
 END_TEST
 
@@ -261,13 +261,13 @@ START_TEST(rediss_is_TLS_or_ENOTSUP)
     int code = rlk_tls_is_built() ? 0 : ENOTSUP;
     ck_assert_int_eq(rlk_url_parse(&config, "rediss://u:" CANARY "@h"), code);
     ck_assert_ptr_null(strstr(rlk_error_message(), CANARY));
-    ck_assert(config.target.tls.on == rlk_tls_is_built());
+    ck_assert(config.endpoint.tls.on == rlk_tls_is_built());
     ck_assert_int_eq(rlk_url_parse(&config, "VALKEYS://h"), code);
     if (code == ENOTSUP)
         ck_assert_str_eq(rlk_error_message(),
                          "URL: valkeys://: this library was built without TLS");
     ck_assert_int_eq(rlk_url_parse(&config, "valkey://h"), 0);
-    ck_assert(!config.target.tls.on);
+    ck_assert(!config.endpoint.tls.on);
 }
 END_TEST
 
@@ -279,7 +279,7 @@ START_TEST(parameters_of_TLS_are_set)
     ck_assert_int_eq(rlk_url_parse(&config, "rediss://h?cafile=%2fca&cadir=/d&certfile=c"
                                             "&keyfile=k&tlsname=n.example&verify=ca"),
                      0);
-    const struct rlk_tls_settings *tls = &config.target.tls;
+    const struct rlk_tls_settings *tls = &config.endpoint.tls;
     ck_assert_str_eq(tls->cafile, "/ca");
     ck_assert_str_eq(tls->cadir, "/d");
     ck_assert_str_eq(tls->certfile, "c");
@@ -378,7 +378,7 @@ static const struct good_sentinel {
 START_TEST(good_url_of_sentinels_gives_its_parts)
 {
     const struct good_sentinel *g = &good_sentinels[_i];
-    const struct rlk_url_sentinels *s = &config.target.sentinels;
+    const struct rlk_url_sentinels *s = &config.endpoint.sentinels;
 
     ck_assert_msg(rlk_url_parse(&config, g->url) == 0, "%s: %s", g->url,
                   rlk_error_message());
@@ -388,11 +388,11 @@ START_TEST(good_url_of_sentinels_gives_its_parts)
         ck_assert_str_eq(s->hosts[i].host, g->hosts[i].host);
         ck_assert_int_eq(s->hosts[i].port, g->hosts[i].port);
     }
-    ck_assert_ptr_null(config.target.host);
-    ck_assert_ptr_null(config.target.path);
-    ck_assert_int_eq(config.target.db, g->db);
-    ck_assert_pstr_eq(config.target.user, g->user);
-    ck_assert_pstr_eq(config.target.password, g->password);
+    ck_assert_ptr_null(config.endpoint.host);
+    ck_assert_ptr_null(config.endpoint.path);
+    ck_assert_int_eq(config.endpoint.db, g->db);
+    ck_assert_pstr_eq(config.endpoint.user, g->user);
+    ck_assert_pstr_eq(config.endpoint.password, g->password);
     ck_assert_str_eq(config.url, g->kept ? g->kept : g->url);
 }
 END_TEST
@@ -458,16 +458,16 @@ START_TEST(credentials_of_sentinels_are_set_and_not_kept_in_the_url)
         snprintf(kept, sizeof(kept), "redis-sentinel://h/m%s", urls[i][1]);
         tear_down();
         set_up();
-        config.target.sentinels.user = strdup("old");
+        config.endpoint.sentinels.user = strdup("old");
         ck_assert_int_eq(rlk_url_parse(&config, url), 0);
-        ck_assert_str_eq(config.target.sentinels.user, "u");
-        ck_assert_str_eq(config.target.sentinels.password, CANARY);
-        ck_assert_str_eq(config.target.password, "data");
+        ck_assert_str_eq(config.endpoint.sentinels.user, "u");
+        ck_assert_str_eq(config.endpoint.sentinels.password, CANARY);
+        ck_assert_str_eq(config.endpoint.password, "data");
         ck_assert_str_eq(config.url, kept);
     }
     ck_assert_int_eq(rlk_url_parse(&config, "redis-sentinel://h/m?sentinelpassword=p"),
                      0);
-    ck_assert_ptr_null(config.target.sentinels.user);
+    ck_assert_ptr_null(config.endpoint.sentinels.user);
 }
 END_TEST
 
@@ -481,7 +481,7 @@ START_TEST(rediss_sentinel_is_TLS_or_ENOTSUP)
     for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
         ck_assert_int_eq(rlk_url_parse(&config, urls[i]),
                          rlk_tls_is_built() ? 0 : ENOTSUP);
-        ck_assert(config.target.tls.on == rlk_tls_is_built());
+        ck_assert(config.endpoint.tls.on == rlk_tls_is_built());
     }
 }
 END_TEST
@@ -490,7 +490,89 @@ START_TEST(clear_of_a_zeroed_config_is_harmless)
 {
     struct rlk_config zero = { .lease_ms = 0 };
     rlk_url_config_clear(&zero);
-    ck_assert_ptr_null(zero.target.host);
+    ck_assert_ptr_null(zero.endpoint.host);
+}
+END_TEST
+
+/* ---- clusters */
+
+/* rule: P18 */
+START_TEST(url_of_a_cluster_gives_its_nodes)
+{
+    const struct rlk_url_cluster *cluster = &config.endpoint.cluster;
+
+    ck_assert_int_eq(rlk_url_parse(&config, "redis-cluster://u:p@h:1,[::1],k/0?lease=99"),
+                     0);
+    ck_assert_uint_eq(cluster->count, 3);
+    ck_assert_str_eq(cluster->seeds[0].host, "h");
+    ck_assert_uint_eq(cluster->seeds[0].port, 1);
+    ck_assert_str_eq(cluster->seeds[1].host, "::1");
+    ck_assert_uint_eq(cluster->seeds[2].port, 6379);
+    ck_assert_str_eq(config.endpoint.host, "h");
+    ck_assert_str_eq(config.endpoint.password, "p");
+    ck_assert_str_eq(config.endpoint.label, "the cluster at h:1");
+    ck_assert_str_eq(config.url, "redis-cluster://h:1,[::1],k/0?lease=99");
+    ck_assert_int_eq(rlk_url_parse(&config, "redis://other"), 0);
+    ck_assert_uint_eq(cluster->count, 0);
+    ck_assert_str_eq(config.endpoint.host, "other");
+}
+END_TEST
+
+/* rule: P18 */
+START_TEST(address_map_says_where_a_node_is)
+{
+    const struct rlk_url_cluster *cluster = &config.endpoint.cluster;
+    static const struct {
+        const char *host;
+        uint16_t port;
+        const char *real;
+        uint16_t real_port;
+    } nodes[] = {
+        { "10.0.0.1", 7000, "nat", 17000 }, { "10.0.0.1", 7001, "10.0.0.1", 7001 },
+        { "N.example", 7002, "::1", 7002 }, { "n.example", 6379, "::1", 6379 },
+        { "other", 1, "other", 1 },
+    };
+
+    ck_assert_int_eq(rlk_url_parse(&config, "valkey+cluster://h?addressmap="
+                                            "10.0.0.1:7000>nat:17000,n.example%3E[::1]"),
+                     0);
+    for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
+        const char *host = nodes[i].host;
+        uint16_t port = nodes[i].port;
+        rlk_url_cluster_real(cluster, &host, &port);
+        ck_assert_str_eq(host, nodes[i].real);
+        ck_assert_uint_eq(port, nodes[i].real_port);
+    }
+}
+END_TEST
+
+static const char *const bad_clusters[] = {
+    "redis-cluster://",
+    "redis-cluster://,h",
+    "redis-cluster://h,",
+    "redis-cluster://h:0",
+    "redis-cluster://h/x",
+    "redis-cluster://canary@h",
+    "redis-cluster://h?addressmap=",
+    "redis-cluster://h?addressmap=a",
+    "redis-cluster://h?addressmap=a>",
+    "redis-cluster://h?addressmap=>b",
+    "redis-cluster://h?addressmap=a>b,",
+    "redis-cluster://h?addressmap=a>b:1",
+    "redis-cluster://h?addressmap=a:x>b",
+    "redis-cluster://h?addressmap=a>b&addressmap=a>b",
+    "redis-cluster://h?sentinelpassword=canary",
+    "redis://h?addressmap=a>b",
+    "redis-clusters://h",
+};
+
+START_TEST(bad_url_of_a_cluster_is_EINVAL_without_secrets)
+{
+    const char *url = bad_clusters[_i];
+
+    ck_assert_msg(rlk_url_parse(&config, url) == EINVAL, "%s", url);
+    ck_assert_msg(!strstr(rlk_error_message(), CANARY), "%s: %s", url,
+                  rlk_error_message());
 }
 END_TEST
 
@@ -512,6 +594,10 @@ int main(void)
     tcase_add_test(tc, parameters_of_TLS_are_set);
     tcase_add_loop_test(tc, wrong_parameter_of_TLS_is_EINVAL, 0,
                         sizeof(bad_tls) / sizeof(bad_tls[0]));
+    tcase_add_test(tc, url_of_a_cluster_gives_its_nodes);
+    tcase_add_test(tc, address_map_says_where_a_node_is);
+    tcase_add_loop_test(tc, bad_url_of_a_cluster_is_EINVAL_without_secrets, 0,
+                        sizeof(bad_clusters) / sizeof(bad_clusters[0]));
     tcase_add_loop_test(tc, good_url_of_sentinels_gives_its_parts, 0,
                         sizeof(good_sentinels) / sizeof(good_sentinels[0]));
     tcase_add_loop_test(tc, bad_url_of_sentinels_is_EINVAL_without_secrets, 0,
