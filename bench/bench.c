@@ -15,7 +15,6 @@
 #include "report.h"
 
 #include <rlock.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,24 +31,6 @@ struct options {
     bool quick;
     bool chosen[SCENARIOS_MAX]; /* scenarios, then burdens */
 };
-
-void die(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fputs("bench: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
-    va_end(args);
-    _exit(2);
-}
-
-int64_t now_ns(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * NS_PER_S + ts.tv_nsec;
-}
 
 /* ---- options */
 

@@ -7,7 +7,7 @@
 
 #define NS_PER_S INT64_C(1000000000)
 
-/* Prints a line and ends the process with status 2. */
+/* Prints a line and ends the process by quick_exit, with status 2. */
 void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 /* CLOCK_MONOTONIC. */

@@ -10,7 +10,6 @@
 #include "scripts.h"
 
 #include <rlock.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,24 +17,6 @@
 #include <unistd.h>
 
 enum { ROUNDS_MAX = 99, ID_SIZE = 128, URL_SIZE = 512, WARM_UP = 10, WAYS = 3 };
-
-void die(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fputs("replicas: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
-    va_end(args);
-    _exit(2);
-}
-
-int64_t now_ns(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * NS_PER_S + ts.tv_nsec;
-}
 
 static void take_reply(redisContext *c)
 {

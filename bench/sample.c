@@ -31,6 +31,12 @@ double sample_quantile(const double *sorted, size_t count, double q)
     return at(sorted, count, q * (double)(count - 1));
 }
 
+double sample_median(double *values, size_t count)
+{
+    sample_sort(values, count);
+    return sample_quantile(values, count, 0.5);
+}
+
 /* The number of figures below the true median is binomial, whatever their distribution.
  */
 void sample_median_bounds(const double *sorted, size_t count, double *ret_low,

@@ -7,7 +7,6 @@
 #include "redis.h"
 
 #include <dlfcn.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,24 +15,6 @@
 
 const char *versus_paths[VERSIONS];
 const char *const versus_labels[VERSIONS] = { "before", "now" };
-
-void die(const char *format, ...)
-{
-    va_list ap;
-    va_start(ap, format);
-    fputs("versus: ", stderr);
-    vfprintf(stderr, format, ap);
-    fputc('\n', stderr);
-    va_end(ap);
-    _exit(2);
-}
-
-int64_t now_ns(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * NS_PER_S + ts.tv_nsec;
-}
 
 /* ---- a build of the library */
 
@@ -57,24 +38,41 @@ void library_check(const struct library *lib, int rc, const char *what)
         die("%s: %s: %s", lib->label, what, lib->strerror(rc));
 }
 
-static size_t mailboxes(redisContext *conn)
+static redisReply *mailboxes(redisContext *conn)
 {
-    redisReply *reply = redis_words(
+    return redis_words(
         conn, (const char *const[]){ "PUBSUB", "CHANNELS", "rlock:client:*", NULL });
-    size_t count = reply->elements;
-    freeReplyObject(reply);
-    return count;
+}
+
+static bool has(const redisReply *names, const char *name)
+{
+    for (size_t i = 0; i < names->elements; i++)
+        if (strcmp(names->element[i]->str, name) == 0)
+            return true;
+    return false;
+}
+
+/* Not by their number: those of processes that have just ended may still go. */
+static bool has_new(redisContext *conn, const redisReply *before)
+{
+    redisReply *now = mailboxes(conn);
+    bool is_new = false;
+    for (size_t i = 0; i < now->elements; i++)
+        is_new |= !has(before, now->element[i]->str);
+    freeReplyObject(now);
+    return is_new;
 }
 
 rlock_client_t *library_client(const struct library *lib, const rlock_clientattr_t *attr)
 {
     redisContext *conn = redis_open();
-    size_t before = mailboxes(conn);
+    redisReply *before = mailboxes(conn);
     rlock_client_t *client;
     library_check(lib, lib->client_open(&client, NULL, attr), "rlock_client_open");
     library_check(lib, lib->client_ping(client), "rlock_client_ping");
-    while (mailboxes(conn) <= before)
+    while (!has_new(conn, before))
         nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    freeReplyObject(before);
     redisFree(conn);
     return client;
 }
@@ -100,7 +98,8 @@ static const struct {
 } scenarios[] = {
     { "pair", versus_pair },     { "try_robust", versus_try },
     { "forced", versus_forced }, { "forged16", versus_forged },
-    { "deaths", versus_deaths },
+    { "deaths", versus_deaths }, { "handoff", versus_handoff },
+    { "memory", versus_memory },
 };
 enum { SCENARIOS = sizeof(scenarios) / sizeof(scenarios[0]) };
 

@@ -6,10 +6,13 @@
 #ifndef BENCH_VERSUS_H
 #define BENCH_VERSUS_H
 
+#include "redis.h"
+
 #include <rlock.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum { BEFORE, NOW, VERSIONS };
 
@@ -57,11 +60,33 @@ void library_mutex(const struct library *lib, rlock_mutex_t *m, rlock_client_t *
 extern const char *versus_paths[VERSIONS];
 extern const char *const versus_labels[VERSIONS];
 
+/* ---- versus_table.c: figures of the builds
+ *
+ * Beside the two builds there is a second one of the earlier, whose ratio to the first
+ * is the noise. */
+
+enum { AGAIN = VERSIONS, SIDES };
+
+/* As library_load. */
+void side_load(struct library *ret_lib, int side);
+
+/* CPU of the server, all told. */
+double server_cpu_us(redisContext *conn);
+/* CPU of a process, with all its threads. */
+double process_cpu_us(pid_t pid);
+
+void table_head(const char *title, size_t rounds);
+/* The medians of a figure, and of its ratios within the rounds. */
+void table_row(const char *figure, double *const values[SIDES], size_t rounds,
+               const char *target);
+
 /* The scenarios, each in a process of its own. `quick`: a tenth of the rounds. */
 void versus_pair(bool quick);
 void versus_try(bool quick);
 void versus_forced(bool quick);
 void versus_forged(bool quick);
 void versus_deaths(bool quick);
+void versus_handoff(bool quick);
+void versus_memory(bool quick);
 
 #endif

@@ -160,27 +160,13 @@ static double evalshas(redisContext *conn)
     return calls;
 }
 
-/* CPU time of a team's processes, and of the server. */
+/* CPU time of a team's processes. */
 static double members_cpu_us(const struct stage *stage, int version)
 {
     double us = 0;
-    for (int i = 0; i < PROCESSES; i++) {
-        clockid_t clock;
-        struct timespec ts;
-        if (clock_getcpuclockid(stage->members[version][i], &clock) != 0 ||
-            clock_gettime(clock, &ts) != 0)
-            die("no clock of a process");
-        us += (double)ts.tv_sec * 1e6 + (double)ts.tv_nsec / 1e3;
-    }
+    for (int i = 0; i < PROCESSES; i++)
+        us += process_cpu_us(stage->members[version][i]);
     return us;
-}
-
-static double server_cpu_us(redisContext *conn)
-{
-    char text[2][64];
-    redis_info(conn, "cpu", "used_cpu_sys", text[0], sizeof(text[0]));
-    redis_info(conn, "cpu", "used_cpu_user", text[1], sizeof(text[1]));
-    return (strtod(text[0], NULL) + strtod(text[1], NULL)) * 1e6;
 }
 
 /* Pairs a second. */
@@ -295,9 +281,10 @@ void versus_forged(bool quick)
                                      "&rlock:client:*", "+publish", NULL }));
     for (int version = 0; version < VERSIONS; version++) {
         for (int i = 0; i < PROCESSES; i++) {
-            stage->members[version][i] = process_fork();
-            if (stage->members[version][i] == 0)
+            pid_t pid = process_fork();
+            if (pid == 0)
                 be_member(stage, version, i);
+            stage->members[version][i] = pid;
             semaphore_wait(&stage->ready);
         }
         find_mailboxes(conn, mailboxes[version],

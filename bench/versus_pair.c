@@ -12,7 +12,6 @@
 #include "bench.h"
 #include "process.h"
 #include "redis.h"
-#include "sample.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,18 +19,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum {
-    AGAIN = VERSIONS,
-    SIDES,
-    ROUNDS = 4000,
-    QUICK_ROUNDS = 400,
-    TIMES = 25,
-    WARM_UP = 5
-};
+enum { ROUNDS = 4000, QUICK_ROUNDS = 400, TIMES = 25, WARM_UP = 5 };
 enum { TIME, CLIENT_CPU, SERVER_CPU, FIGURES };
 
-static const char *const figure_names[FIGURES] = { "time", "CPU of the client",
-                                                   "CPU of the server" };
+static const char *const figure_names[FIGURES] = { "time, us", "CPU of the client, us",
+                                                   "CPU of the server, us" };
 
 struct side {
     struct library lib;
@@ -44,28 +36,6 @@ struct setting {
     const char *title, *name, *target;
     bool tries;
 };
-
-static double process_cpu_us(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-    return (double)ts.tv_sec * 1e6 + (double)ts.tv_nsec / 1e3;
-}
-
-static double field_of(const char *info, const char *field)
-{
-    const char *at = strstr(info, field);
-    return at ? strtod(at + strlen(field), NULL) : 0;
-}
-
-static double server_cpu_us(redisContext *conn)
-{
-    redisReply *reply = redis_words(conn, (const char *const[]){ "INFO", "cpu", NULL });
-    double seconds =
-        field_of(reply->str, "used_cpu_sys:") + field_of(reply->str, "used_cpu_user:");
-    freeReplyObject(reply);
-    return seconds * 1e6;
-}
 
 static void do_once(struct side *side, bool tries)
 {
@@ -82,12 +52,12 @@ static void do_once(struct side *side, bool tries)
 
 static void run_block(struct side *side, redisContext *conn, bool tries, size_t round)
 {
-    double server = server_cpu_us(conn), cpu = process_cpu_us();
+    double server = server_cpu_us(conn), cpu = process_cpu_us(getpid());
     int64_t begin = now_ns();
     for (int i = 0; i < TIMES; i++)
         do_once(side, tries);
     side->values[TIME][round] += (double)(now_ns() - begin) / 1e3 / TIMES / 2;
-    side->values[CLIENT_CPU][round] += (process_cpu_us() - cpu) / TIMES / 2;
+    side->values[CLIENT_CPU][round] += (process_cpu_us(getpid()) - cpu) / TIMES / 2;
     side->values[SERVER_CPU][round] += (server_cpu_us(conn) - server) / TIMES / 2;
 }
 
@@ -101,28 +71,6 @@ static void run_round(struct side *sides, redisContext *conn, bool tries, size_t
         size_t step = turn < SIDES ? turn : 2 * SIDES - 1 - turn;
         run_block(&sides[(round + step) % SIDES], conn, tries, round);
     }
-}
-
-static void print_ratio(const double *values, const double *base, size_t rounds)
-{
-    double ratio[ROUNDS], low, high;
-    size_t count = 0;
-    for (size_t i = 0; i < rounds; i++)
-        if (base[i] > 0)
-            ratio[count++] = values[i] / base[i];
-    if (count == 0)
-        return;
-    sample_sort(ratio, count);
-    sample_median_bounds(ratio, count, &low, &high);
-    printf("  %.3f (%.3f to %.3f)", sample_quantile(ratio, count, 0.5), low, high);
-}
-
-static double median(const double *values, size_t rounds)
-{
-    double copy[ROUNDS];
-    memcpy(copy, values, rounds * sizeof(*copy));
-    sample_sort(copy, rounds);
-    return sample_quantile(copy, rounds, 0.5);
 }
 
 /* Another process, which stays alive, holds the lock. */
@@ -165,7 +113,7 @@ static void measure(const struct setting *setting, bool quick)
         if (i == AGAIN)
             side->lib = sides[BEFORE].lib;
         else
-            library_load(&side->lib, versus_labels[i], versus_paths[i]);
+            side_load(&side->lib, i);
         if (setting->tries)
             snprintf(name, sizeof(name), "%s", setting->name);
         else
@@ -180,18 +128,12 @@ static void measure(const struct setting *setting, bool quick)
         run_round(sides, conn, setting->tries, i);
     for (size_t i = 0; i < rounds; i++)
         run_round(sides, conn, setting->tries, i);
-    printf("\n%s, %zu rounds; us and the median of the ratios, in brackets where it is "
-           "with 95 %%\n%-20s %10s %10s  %-26s%-26s %s\n",
-           setting->title, rounds, "", "before", "now", "  now by before",
-           "  before, again", "target");
-    for (int k = 0; k < FIGURES; k++) {
-        printf("%-20s %10.2f %10.2f", figure_names[k],
-               median(sides[BEFORE].values[k], rounds),
-               median(sides[NOW].values[k], rounds));
-        print_ratio(sides[NOW].values[k], sides[BEFORE].values[k], rounds);
-        print_ratio(sides[AGAIN].values[k], sides[BEFORE].values[k], rounds);
-        printf("  %s\n", k == TIME ? setting->target : "");
-    }
+    table_head(setting->title, rounds);
+    for (int k = 0; k < FIGURES; k++)
+        table_row(figure_names[k],
+                  (double *const[]){ sides[BEFORE].values[k], sides[NOW].values[k],
+                                     sides[AGAIN].values[k] },
+                  rounds, k == TIME ? setting->target : "");
 }
 
 void versus_pair(bool quick)
