@@ -104,7 +104,7 @@ START_TEST(cancelled_waiter_delays_no_hand_over)
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     scene_worker(&w[0], scene_server.url, NULL, "N", "");
     scene_says(&w[0], "ETIMEDOUT", "on t timedlock m %ld", test_ms(50));
-    ck_assert_int_eq(scene_queue_len("N"), 0);
+    ck_assert(scene_wait_queued("N", 0, SCENE_SOON_MS));
     scene_worker(&w[1], scene_server.url, NULL, "N", "");
     scene_worker_waits(&w[1], "N", 1);
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
