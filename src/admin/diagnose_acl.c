@@ -202,9 +202,21 @@ static bool is_reply_to(const struct rlk_reply *reply, const char *word)
     return kind && strcasecmp(kind, word) == 0;
 }
 
-/* Both commands need one connection, which is not used again: it may still be
- * subscribed, or a message may be on its way. ret_refused: which of them were refused.
- * Returns 0; EPROTO: another reply came; or why it could not ask. */
+/* Whether the reply to SUBSCRIBE or UNSUBSCRIBE leaves the connection as it was: no
+ * channel is left, so no message follows. An error changes nothing. */
+static bool is_left_clean(const struct rlk_reply *reply, bool clean)
+{
+    int64_t channels;
+
+    if (rlk_reply_type(reply) == RLK_REPLY_ERROR)
+        return clean;
+    return rlk_reply_integer_at(reply, 2, &channels) && channels == 0;
+}
+
+/* Both commands need one connection. It is not used again if it may still be subscribed
+ * or a message may be on its way; else it is kept, because a server that is full might
+ * refuse the next one. ret_refused: which of them were refused. Returns 0; EPROTO:
+ * another reply came; or why it could not ask. */
 static int subscribe_once(struct search *s, bool ret_refused[SUBSCRIBE_WORDS])
 {
     static atomic_uint count; /* gives concurrent calls different channels */
@@ -213,6 +225,7 @@ static int subscribe_once(struct search *s, bool ret_refused[SUBSCRIBE_WORDS])
     int64_t until = rlk_inspect_until(s->d->client), sent;
     struct rlk_target *target;
     struct rlk_conn *conn;
+    bool clean = true;
 
     snprintf(channel, sizeof(channel), RLK_MAILBOX_PREFIX "probe:%s:%u", s->name,
              atomic_fetch_add(&count, 1));
@@ -231,9 +244,12 @@ static int subscribe_once(struct search *s, bool ret_refused[SUBSCRIBE_WORDS])
         if (!is_reply_to(reply, argv[0]))
             rc = rlk_error_set(EPROTO, "unexpected reply to %s", argv[0]);
         ret_refused[i] = judge(reply) == NO_COMMAND;
+        clean = is_left_clean(reply, clean);
         rlk_reply_free(reply);
     }
-    rlk_conn_kill(conn, RLK_FAIL_NOT_SENT, "the connection was subscribed to a channel");
+    if (rc != 0 || !clean)
+        rlk_conn_kill(conn, RLK_FAIL_NOT_SENT,
+                      "the connection was subscribed to a channel");
     rlk_rpc_put(target, conn);
     return rc;
 }

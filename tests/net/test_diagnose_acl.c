@@ -260,6 +260,17 @@ START_TEST(with_neither_each_topic_says_so)
 }
 END_TEST
 
+/* A server that has no more connections to give would refuse another one. */
+START_TEST(a_diagnosis_goes_on_with_the_connections_that_there_are)
+{
+    findings_of(&f, client);
+    long long before = test_redis_info(redis, "total_connections_received");
+    findings_of(&f, client);
+    FOUND(&f, LOG_INFO, "acl", "may run all");
+    ck_assert_int_eq(test_redis_info(redis, "total_connections_received"), before);
+}
+END_TEST
+
 /* ---- texts of refusals */
 
 static const struct {
@@ -458,6 +469,7 @@ int main(void)
     tcase_add_test(tc, channels_that_are_refused_are_reported);
     tcase_add_test(tc, a_mailbox_that_nobody_may_write_to_is_a_warning);
     tcase_add_test(tc, a_connection_is_not_left_subscribed);
+    tcase_add_test(tc, a_diagnosis_goes_on_with_the_connections_that_there_are);
 
     tc = tcase(suite, "unseen", set_up, tear_down);
     tcase_add_test(tc, without_CONFIG_it_goes_by_INFO_and_says_what_it_could_not_see);
