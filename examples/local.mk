@@ -3,7 +3,7 @@
 # locks that it compares.
 noinst_PROGRAMS = examples/01_hello examples/02_flash_sale examples/03_ticket_counter \
 	examples/04_config_cache examples/05_prefork examples/06_cron_once examples/07_leader \
-	examples/08_guard_file examples/08_guard_file_trim
+	examples/08_guard_file examples/08_guard_file_trim examples/10_cluster
 
 examples_01_hello_SOURCES = examples/01_hello.c
 examples_01_hello_LDADD = librlock.la
@@ -38,6 +38,9 @@ examples_08_guard_file_LDADD = librlock.la
 examples_08_guard_file_trim_SOURCES = examples/08_guard_file_trim.c
 examples_08_guard_file_trim_LDADD = librlock.la
 
+examples_10_cluster_SOURCES = examples/10_cluster.c
+examples_10_cluster_LDADD = librlock.la -lpthread
+
 # Where a compiler for C++17 was found.
 examples_09_cpp_SOURCES = examples/09_cpp.cpp
 examples_09_cpp_CXXFLAGS = $(RLK_CXXFLAGS)
@@ -57,4 +60,4 @@ dist_timed_DATA = examples/systemd/nightly.service examples/systemd/nightly.time
 
 check-examples: examples/03_ticket_counter examples/04_config_cache examples/05_prefork \
 	examples/06_cron_once examples/07_leader examples/08_guard_file \
-	examples/08_guard_file_trim $(CPP_EXAMPLES)
+	examples/08_guard_file_trim examples/10_cluster $(CPP_EXAMPLES)
