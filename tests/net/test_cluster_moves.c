@@ -153,6 +153,11 @@ START_TEST(client_learns_of_a_move_by_MOVED_and_asks_for_the_map_once)
     OK(rlock_mutex_lock(&m));
     ck_assert_int_lt(test_now_ms() - begin, test_ms(400));
     ck_assert_int_eq((int)test_redis_int(at_node[2], "EXISTS", cluster_name(0, 3)), 1);
+    /* a call that asks once follows, too */
+    rlock_info_t *info;
+    OK(rlock_inspect(other, cluster_name(0, 3), &info));
+    ck_assert_int_eq((int)info->holder_count, 1);
+    rlock_info_free(info);
     OK(rlock_mutex_unlock(&m));
     all_is_well();
 }
