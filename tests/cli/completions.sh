@@ -203,7 +203,7 @@ count_scans() {
     sed -n 's/^cmdstat_scan:calls \([0-9]*\) .*/\1/p'
 }
 if [ -n "$names" ] && command -v redis-cli >/dev/null; then
-  keys=400000
+  keys=1000000 # a fast server gives a thousand pages to one Tab
   redis-cli -s "$server_dir/s" EVAL \
     "for i = 1, $keys do redis.call('SET', 'other' .. i, '') end" 0 >/dev/null
   for shell in bash fish zsh; do

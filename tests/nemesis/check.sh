@@ -26,7 +26,7 @@ run() {
     [ $status = 75 ] && [ $try != 3 ] || break
     echo "repeated: nemesis: this machine stood still"
   done
-  [ $status = 0 ] || [ $status = 77 ] || failed=$((failed + 1)) # 77: built without TLS
+  [ $status = 0 ] || [ $status = 77 ] || failed=$((failed + 1)) # 77: no TLS
 }
 guard=off
 [ "${RLOCK_TEST_GUARD:-}" != 1 ] || guard=on

@@ -458,6 +458,10 @@ int main(int argc, char **argv)
         puts("skipped: nemesis --servers tls: the library was built without TLS");
         return SKIPPED;
     }
+    if (opt.servers == NEM_TLS && !test_server_has_tls()) {
+        puts("skipped: nemesis --servers tls: the server was built without TLS");
+        return SKIPPED;
+    }
     printf("nemesis: seed %" PRIu64 ", %u processes, %u threads each, %u locks, lease "
            "%ld ms, guard %s, servers %s\n",
            opt.seed, opt.crew.processes, opt.crew.threads, opt.crew.locks,

@@ -524,6 +524,8 @@ END_TEST
 
 int main(void)
 {
+    if (!tls_is_built())
+        return 77;
     Suite *suite = suite_create("wrong setups");
     TCase *tc = tcase_create("setups");
 
