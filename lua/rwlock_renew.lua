@@ -85,8 +85,13 @@ for part, ttl, how in string.gmatch(names, '(%S+) (%d+)(%l*) ') do
   answer[at + 4] = own
 end
 if reads then
-  collect()
-  if call('EXISTS', readers) == 1 then fit() end
+  -- A reading that is over keeps what says so: the last reader may have left with its own key alone
+  -- (P20).
+  local top = call('ZREVRANGE', readers, '0', '0', 'WITHSCORES')[2]
+  if top and tonumber(top) >= clock then
+    collect()
+    fit()
+  end
   flags = flags_for_readers(listed, flags)
 end
 answer[2], answer[3] = call('PTTL', N), flags

@@ -3,6 +3,7 @@
  * What the watchdog does for locks and holds; watchdog.c has the connection. The
  * registry's timers say what is due:
  *   - for a lock with queued waiters, a refresh (renewer_refresh.c)
+ *   - for all reads of a lock, a renewal (renewer_reads.c)
  *   - for a live hold: a renewal; the news that it is at risk; its loss at D, with or
  *     without connection
  *   - for a CANCELLING or RELEASING hold: a release in place of a release or cancel that
@@ -36,9 +37,6 @@ enum {
     IN_FLIGHT_MAX = 1024
 };
 
-/* The ids and leases in the request that is being made. */
-static char names[RLK_RENEWALS_MAX * RLK_SCRIPT_ARGS_RENEWAL_SIZE];
-
 bool rlk_renewer_ready(const struct rlk_watch *watch)
 {
     return watch->conn && rlk_conn_state(watch->conn) == RLK_CONN_READY &&
@@ -69,17 +67,26 @@ bool rlk_renewer_goes_alone(const struct rlk_hold *hold)
                : rlk_hold_may_end_alone(hold) && hold->ending.no_marker;
 }
 
-/* The same for a hold, which may be at a node that is getting the hash slot. */
+struct rlk_target *rlk_renewer_importer(struct rlock_client *client,
+                                        const struct rlk_lock *lock)
+{
+    struct rlk_target *importer =
+        rlk_cluster_importer(client->route.cluster, lock->name, lock->name_len);
+
+    return importer ? wanted(importer) : NULL;
+}
+
+/* The target for the next request about the hold: perhaps the node that is getting the
+ * hash slot. */
 static struct rlk_target *target_of(struct rlock_client *client, struct rlk_hold *hold)
 {
     const struct rlk_lock *lock = hold->lock;
-    struct rlk_target *importer =
-        hold->server.asking && rlk_renewer_goes_alone(hold)
-            ? rlk_cluster_importer(client->route.cluster, lock->name, lock->name_len)
-            : NULL;
+    struct rlk_target *importer = hold->server.asking && rlk_renewer_goes_alone(hold)
+                                      ? rlk_renewer_importer(client, lock)
+                                      : NULL;
 
     hold->server.asking = importer != NULL;
-    return importer ? wanted(importer) : rlk_renewer_target(client, lock);
+    return importer ? importer : rlk_renewer_target(client, lock);
 }
 
 /* ---- requests */
@@ -95,7 +102,7 @@ void rlk_renewer_put_in_flight(struct rlk_watch *watch, struct rlk_op *op,
     timeout += rlk_renewer_wait_left(watch, now);
     op->kind = kind;
     op->kept = NULL;
-    if (kind != RLK_OP_RENEW && kind != RLK_OP_RELEASE)
+    if (kind != RLK_OP_RENEW && kind != RLK_OP_RELEASE && kind != RLK_OP_DOWNGRADE)
         op->asking = op->alone = false;
     op->proven = op->few_replicas = false;
     op->changes = own->changes;
@@ -152,9 +159,8 @@ static void put_hold_in_flight(struct rlk_watch *watch, struct rlk_op *op,
     rlk_renewer_put_in_flight(watch, op, kind, now, timeout);
 }
 
-/* How long to wait for the answer to a renewal. */
-static int64_t renew_timeout(const struct rlock_client *client,
-                             const struct rlk_hold *hold, int64_t now)
+int64_t rlk_renewer_timeout(const struct rlock_client *client,
+                            const struct rlk_hold *hold, int64_t now)
 {
     int64_t timeout = hold->lease_ms * RLK_NS_PER_MS / 6;
 
@@ -166,10 +172,10 @@ static int64_t renew_timeout(const struct rlock_client *client,
 }
 
 /* rule: K5, K13 */
-/* The lease that a renewal asks for. If the lease is fixed, the renewal only asks whether
- * the hold is still there: it names the rest of the lease, which changes nothing, but
- * mends a key that was made persistent. */
-static int64_t renew_lease(const struct rlk_hold *hold, int64_t now)
+/* If the lease is fixed, the renewal only asks whether the hold is still there: it names
+ * the rest of the lease, which changes nothing, but mends a key that was made persistent.
+ */
+int64_t rlk_renewer_lease(const struct rlk_hold *hold, int64_t now)
 {
     if (rlk_fastpath_is_empty(
             hold)) /* a retained hold does not last longer than a grant (K5) */
@@ -185,24 +191,31 @@ static int64_t renew_mark(struct rlk_hold *hold, int64_t now)
     return rlk_hold_mark(hold);
 }
 
-/* Appends a request about the hold; returns 0 or ENOMEM. At a node that is getting the
- * hash slot, ASKING is in front of it, and the script's text goes along: a node that does
- * not know the script would forget the ASKING (P19). */
+/* rule: P19 */
+/* At a node that is getting the hash slot, the script's text goes along with ASKING: a
+ * node that does not know the script would forget the ASKING (P19). */
+int rlk_renewer_append(struct rlk_conn *conn, const struct rlk_request *req, bool asking,
+                       bool with_text)
+{
+    static const char *const command[] = { "ASKING" };
+    const size_t len = sizeof("ASKING") - 1;
+    int rc = asking ? rlk_conn_append(conn, 1, command, &len) : 0;
+
+    if (rc != 0)
+        return rc;
+    rc = rlk_script_append(conn, req, asking || with_text);
+    if (rc != 0 && asking) /* its reply would be taken for another's */
+        rlk_conn_kill(conn, RLK_FAIL_LOCAL, "out of memory");
+    return rc;
+}
+
+/* The same about a hold. */
 static int append(struct rlk_target *target, const struct rlk_request *req,
                   const struct rlk_hold *hold, struct rlk_op *op)
 {
-    static const char *const asking[] = { "ASKING" };
-    const size_t len = sizeof("ASKING") - 1;
-    struct rlk_conn *conn = target->watch.conn;
-
     op->asking = op->alone && hold->server.asking;
-    int rc = op->asking ? rlk_conn_append(conn, 1, asking, &len) : 0;
-    if (rc != 0)
-        return rc;
-    rc = rlk_script_append(conn, req, op->asking || hold->server.with_text);
-    if (rc != 0 && op->asking) /* its reply would be taken for another's */
-        rlk_conn_kill(conn, RLK_FAIL_LOCAL, "out of memory");
-    return rc;
+    return rlk_renewer_append(target->watch.conn, req, op->asking,
+                              hold->server.with_text);
 }
 
 /* rule: W18 */
@@ -219,12 +232,12 @@ static void send_renew(struct rlk_target *target, struct rlk_hold *hold, int64_t
         return;
     op->alone = rlk_renewer_goes_alone(hold);
     if (op->alone)
-        rlk_script_args_raise(&req, client, hold, renew_lease(hold, now));
+        rlk_script_args_raise(&req, client, hold, rlk_renewer_lease(hold, now));
     else if (hold->server.downgrade)
-        rlk_script_args_downgrade(&req, client, hold, renew_lease(hold, now));
+        rlk_script_args_downgrade(&req, client, hold, rlk_renewer_lease(hold, now));
     else
         rlk_script_args_renew(
-            &req, client, hold, renew_lease(hold, now),
+            &req, client, hold, rlk_renewer_lease(hold, now),
             (struct rlk_script_args_renew){ .tell = tell,
                                             .tokens = hold->tokens.ask,
                                             .mark = renew_mark(hold, now) });
@@ -243,7 +256,7 @@ static void send_renew(struct rlk_target *target, struct rlk_hold *hold, int64_t
     hold->tokens.asked = hold->tokens.ask && !op->alone;
     put_hold_in_flight(&target->watch, op,
                        hold->server.downgrade ? RLK_OP_DOWNGRADE : RLK_OP_RENEW, now,
-                       renew_timeout(client, hold, now));
+                       rlk_renewer_timeout(client, hold, now));
 }
 
 static void send_release(struct rlk_target *target, struct rlk_hold *hold, int64_t now)
@@ -255,7 +268,9 @@ static void send_release(struct rlk_target *target, struct rlk_hold *hold, int64
     if (!op)
         return;
     op->alone = rlk_renewer_goes_alone(hold);
-    if (op->alone)
+    if (op->alone && hold->reading)
+        rlk_script_args_drop_reader(&req, client, hold);
+    else if (op->alone)
         rlk_script_args_drop(&req, client, hold);
     else
         rlk_script_args_release(&req, client, hold,
@@ -290,65 +305,6 @@ void rlk_renewer_batch_clear(struct rlk_batch *batch)
     for (size_t i = 0; i < batch->count; i++)
         rlk_hold_put_locked(batch->holds[i]);
     batch->count = 0;
-}
-
-/* Whether a read hold can be renewed together with others now. */
-static bool renews_along(const struct rlk_hold *hold, int64_t now)
-{
-    return (!hold->fixed || hold->lease.doubted) && !hold->server.downgrade &&
-           now < hold->end && !hold->op;
-}
-
-/* One renewal for all read holds of the lock: `due` first, then the others. So their next
- * renewals come due together with that of `due`. */
-static void send_read_renewals(struct rlk_target *target, struct rlk_hold *due,
-                               int64_t now)
-{
-    struct rlock_client *client = target->client;
-    struct rlk_lock *lock = due->lock;
-    struct rlk_batch *batch = &lock->queue->renewal;
-    const struct rlk_script_args_renew none = { .tell = false };
-    struct rlk_request req RLK_UNINITIALIZED;
-    struct rlk_hold *hold = due;
-    size_t len = 0;
-
-    if (!rlk_renewer_batch_add(batch, due))
-        return;
-    len += rlk_script_args_renewal_write(names, client, due, renew_lease(due, now), none);
-    for (struct rlk_list *l = lock->queue->reads.next;
-         l != &lock->queue->reads && batch->count < RLK_RENEWALS_MAX; l = l->next) {
-        hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
-        if (hold == due || !renews_along(hold, now))
-            continue;
-        if (!rlk_renewer_batch_add(batch, hold))
-            break;
-        len += rlk_script_args_renewal_write(names + len, client, hold,
-                                             renew_lease(hold, now), none);
-    }
-    rlk_script_args_renewals(&req, client, lock, names, len);
-    if (rlk_script_append(target->watch.conn, &req, batch->with_text) != 0) {
-        rlk_renewer_batch_clear(batch);
-        return;
-    }
-    int64_t timeout = INT64_MAX;
-    for (size_t i = 0; i < batch->count; i++) {
-        hold = batch->holds[i];
-        hold->lease.doubted = false;
-        hold->op = &batch->op;
-        if (renew_timeout(client, hold, now) < timeout)
-            timeout = renew_timeout(client, hold, now);
-        if (i == 0 || hold->lease_ms < batch->op.lease_ms)
-            batch->op.lease_ms = hold->lease_ms;
-        rlk_hold_schedule_locked(hold);
-        /* moves it to the end: the next request begins with the holds that this one had
-         * no room for */
-        rlk_list_remove(&hold->link);
-        rlk_list_append(&lock->queue->reads, &hold->link);
-    }
-    rlk_lock_ref_locked(lock);
-    batch->op.asks = true;
-    rlk_renewer_put_in_flight(&target->watch, &batch->op, RLK_OP_RENEW_READS, now,
-                              timeout);
 }
 
 /* ---- what is due. Locks: hold the registry's mu. */
@@ -402,7 +358,7 @@ static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64
           (!rlk_hold_is_retained(hold) || hold->lease.doubted)) ||
          now >= rlk_hold_contention_due(hold))) {
         if (rlk_renewer_ready(&target->watch) && hold->reading && !hold->server.downgrade)
-            send_read_renewals(target, hold, now);
+            rlk_renewer_reads(target, hold, now);
         else if (rlk_renewer_ready(&target->watch))
             send_renew(target, hold, now);
         else

@@ -23,7 +23,9 @@
 
 enum {
     DENIED_FIRST_MS = 500, /* the first pause between releases that an ACL refuses */
-    DENIED_MAX_MS = 5000   /* the longest one */
+    DENIED_MAX_MS = 5000,  /* the longest one */
+    ASK_AGAIN_MS = 1000    /* before a hold that was renewed with one key is asked about
+                              again: who waits is in other keys */
 };
 #define RELEASE_NS RLK_NS_PER_S /* for a release that has waited for replicas */
 
@@ -103,8 +105,10 @@ static void renew_done(const struct outcome *o, struct rlk_hold *hold,
         RLK_PROBE2(lease_renewed, RLK_PROBE_TEXT(hold->lock->name), fate->remaining_ms);
         hold->lease.refused = hold->lease.reported_lost = false;
         hold->lease.few_replicas = false;
-        if (op->kind == RLK_OP_DOWNGRADE)
+        if (op->kind == RLK_OP_DOWNGRADE && !op->alone)
             hold->server.downgrade = false;
+        if (op->alone)
+            hold->ask_after = now + ASK_AGAIN_MS * RLK_NS_PER_MS;
         rlk_handoff_tokens_locked(hold, fate, hold->tokens.asked);
         if (!hold->fixed && is_confirmed(o) && !is_outdated(o, hold))
             rlk_hold_confirm_locked(hold, answer->sent, fate->remaining_ms);
@@ -119,6 +123,11 @@ static void renew_done(const struct outcome *o, struct rlk_hold *hold,
             hold->renew_at = rlk_renewer_retry_time(hold, now);
         else if (op->crowded && !rlk_hold_is_retained(hold) && !hold->fixed)
             rlk_renewer_spread(hold, answer->sent, now);
+    } else if (op->kind == RLK_OP_DOWNGRADE && op->alone) {
+        /* rule: W19 */
+        /* it has taken place, or the hold is gone: the key of the readers says which */
+        hold->server.downgrade = false;
+        hold->renew_at = now;
     } else {
         rlk_hold_lose_locked(hold, RLK_LOSS_NOT_OURS, now);
         return;
@@ -319,15 +328,18 @@ static const struct operation operations[] = {
 };
 
 static const struct rlk_script *script_of(const struct operation *operation,
-                                          const struct rlk_op *op,
-                                          const struct rlk_lock *lock)
+                                          const struct outcome *o)
 {
     enum rlk_script_id script;
 
-    if (op->alone)
-        return &rlk_scripts[op->kind == RLK_OP_RELEASE ? RLK_LOCK_DROP : RLK_LOCK_RAISE];
+    if (o->batch && o->batch->steps)
+        return rlk_renewer_reads_script(o->batch);
+    if (o->op->alone && o->op->kind != RLK_OP_RELEASE)
+        return &rlk_scripts[RLK_LOCK_RAISE];
+    if (o->op->alone)
+        return &rlk_scripts[o->hold->reading ? RLK_READER_DROP : RLK_LOCK_DROP];
 
-    memcpy(&script, (const char *)&rlk_kinds[lock->kind] + operation->script,
+    memcpy(&script, (const char *)&rlk_kinds[o->lock->kind] + operation->script,
            sizeof(script));
     return &rlk_scripts[script];
 }
@@ -352,7 +364,7 @@ static void read_reply(struct outcome *o, const struct operation *operation,
                        size_t text_size)
 {
     struct rlock_client *client = o->client;
-    const struct rlk_script *script = script_of(operation, o->op, o->lock);
+    const struct rlk_script *script = script_of(operation, o);
 
     if (!reply) {
         RLK_COUNT(client->counters.unknown_outcomes);
@@ -362,7 +374,8 @@ static void read_reply(struct outcome *o, const struct operation *operation,
     RLK_PROBE2(reply, script->name, RLK_PROBE_US(o->now - o->op->sent));
     rlk_client_answered(client, o->op->sent, o->now);
     rlk_script_decode(o->target->watch.conn, script, reply, o->op->sent, &o->answer,
-                      fates, o->batch ? o->batch->count : 1, text, text_size);
+                      fates, o->batch ? rlk_renewer_reads_fates(o->batch) : 1, text,
+                      text_size);
     o->answer.moves = rlk_route_is_cluster(&client->route)
                           ? o->op->changes
                           : rlk_conn_moves_seen(o->target->watch.conn);
@@ -408,11 +421,23 @@ static void settle_way(struct outcome *o, const struct rlk_op *op)
     o->at_once = rlk_renewer_goes_alone(hold) && (splits || !was_asking);
 }
 
+/* Whether a renewal of reads goes on with one key at a time. */
+static bool goes_on(struct outcome *o, struct rlk_fate *fates)
+{
+    const struct rlk_redirect *redirect =
+        o->answer.redirected ? rlk_conn_redirect(o->target->watch.conn) : NULL;
+    bool asks = redirect && redirect->kind == RLK_REDIRECT_ASK;
+
+    return o->op->kind == RLK_OP_RENEW_READS &&
+           rlk_renewer_reads_take(o->batch, &o->answer, fates, asks, is_confirmed(o));
+}
+
 /* Ends the request, and has its operation take the answer. */
 static void finish(struct outcome *o, const struct operation *operation,
                    struct rlk_op *op)
 {
     if (o->batch) {
+        rlk_renewer_reads_end(o->batch);
         op->kind = RLK_OP_NONE; /* the lock may send another one */
         operation->done(o);
         rlk_renewer_batch_clear(o->batch);
@@ -448,6 +473,22 @@ static void follow_redirect(struct rlk_target *target, bool redirected)
         rlk_cluster_asked(target, redirect);
     else
         rlk_cluster_reload(target->client->route.cluster);
+}
+
+/* Sends the next step of a renewal of reads; the map of the cluster knows of the answer
+ * by now. Locks: none may be held. */
+static void go_on(struct outcome *o, const struct operation *operation, struct rlk_op *op)
+{
+    struct rlk_registry *reg = &o->client->registry;
+
+    rlk_registry_lock(reg);
+    o->now = rlk_clock_boot();
+    if (!rlk_renewer_reads_go_on(o->client, o->lock, o->now)) {
+        o->answer.outcome = RLK_RETRY;
+        o->answer.code = ENOTCONN;
+        finish(o, operation, op);
+    }
+    rlk_registry_unlock(reg);
 }
 
 static bool has_moved(const struct rlk_watch *watch)
@@ -495,11 +536,17 @@ void rlk_renewer_done(struct rlk_target *target, struct rlk_op *op,
     if (text[0])
         rlk_log_name(shown, sizeof(shown), o.lock->name, o.lock->name_len);
     settle_text(&o);
-    finish(&o, operation, op);
+    bool more_steps = goes_on(&o, fates);
+    if (!more_steps)
+        finish(&o, operation, op);
+    if (more_steps || o.at_once)
+        text[0] = '\0'; /* nothing has failed */
     rlk_registry_unlock(reg);
     if (rlk_route_is_cluster(&client->route) && o.answer.outcome == RLK_RETRY &&
         !o.answer.split)
         follow_redirect(target, o.answer.redirected);
+    if (more_steps)
+        go_on(&o, operation, op);
     rlk_reply_free(kept);
     char more[RLK_LOG_MORE_SIZE];
     if (text[0] && rlk_log_now(&watch->pace, o.now, 1, more))

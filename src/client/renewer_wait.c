@@ -36,9 +36,11 @@ int64_t rlk_renewer_wait_left(const struct rlk_watch *watch, int64_t now)
     return watch->wait.kind == RLK_OP_WAIT && left > 0 ? left : 0;
 }
 
+/* With one key, the request about a hold that is to be downgraded renews it as it is. */
 static bool is_renewal(const struct rlk_op *op)
 {
-    return op->kind == RLK_OP_RENEW || op->kind == RLK_OP_RENEW_READS;
+    return op->kind == RLK_OP_RENEW || op->kind == RLK_OP_RENEW_READS ||
+           (op->kind == RLK_OP_DOWNGRADE && op->alone);
 }
 
 /* The shortest lease of the renewals in the list; `least` if none has a shorter one. */

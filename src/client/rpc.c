@@ -185,14 +185,15 @@ static bool finish(struct visit *v, const struct rlk_request *req,
 
 /* rule: P20 */
 /* Whether the request, a renewal or a release of the hold, is to be made again with one
- * key, at the node that has the hash slot. Locks: takes the registry's mu. */
+ * key, at the node that has the hash slot. Not of a writer that may be a reader already:
+ * the watchdog finds out. Locks: takes the registry's mu. */
 static __attribute__((noinline)) bool go_alone(struct visit *v,
                                                const struct rlk_hold *hold, bool ends)
 {
     struct rlk_registry *reg = &v->client->registry;
 
     rlk_registry_lock(reg);
-    bool may = ends ? rlk_hold_may_end_alone(hold) : rlk_hold_may_raise_alone(hold);
+    bool may = ends ? rlk_hold_may_end_alone(hold) : !hold->server.downgrade;
     rlk_registry_unlock(reg);
     v->alone = may;
     v->asking = false;
@@ -265,7 +266,9 @@ void rlk_rpc_release(struct rlock_client *client, const struct rlk_hold *hold, b
     do {
         if (!begin(&v, lock->name, lock->name_len, true, answer))
             break;
-        if (v.alone)
+        if (v.alone && hold->reading)
+            rlk_script_args_drop_reader(&req, client, hold);
+        else if (v.alone)
             rlk_script_args_drop(&req, client, hold);
         else
             rlk_script_args_release(&req, client, hold,
@@ -295,6 +298,61 @@ void rlk_rpc_cancel(struct rlock_client *client, const struct rlk_hold *hold,
     } while (finish(&v, &req, answer));
 }
 
+/* One of the requests with one key that renew a reader. `proves`: replicas have to
+ * confirm it. */
+static void take_step(struct rlock_client *client, const struct rlk_lock *lock,
+                      const struct rlk_request *req, bool proves, int64_t until,
+                      struct rlk_answer *answer)
+{
+    struct rlk_script_confirm by;
+    struct visit v = visit_to(client, until);
+
+    do {
+        if (!begin(&v, lock->name, lock->name_len, false, answer))
+            return;
+        call_script(&v, req, proves ? confirm_by(v.target, &by) : NULL, answer);
+    } while (finish(&v, req, answer));
+}
+
+/* rule: P20 */
+/* Renews a reader with one key at a time: the reading, its end, the reading again; see
+ * renewer_reads.c. */
+static __attribute__((noinline)) void renew_in_steps(struct rlock_client *client,
+                                                     const struct rlk_hold *hold,
+                                                     long lease_ms, int64_t until,
+                                                     struct rlk_answer *answer)
+{
+    const struct rlk_script_args_renew none = { .tell = false };
+    const struct rlk_lock *lock = hold->lock;
+    char name[RLK_SCRIPT_ARGS_RENEWAL_SIZE];
+    struct rlk_request req RLK_UNINITIALIZED;
+    struct rlk_answer raised;
+
+    rlk_script_args_reading(&req, client, lock, 0, 0);
+    take_step(client, lock, &req, false, until, answer);
+    if (answer->outcome != RLK_DONE || answer->fate.what != RLK_SHARED)
+        return;
+    int64_t since_us = answer->fate.ticket;
+    size_t len = rlk_script_args_renewal_write(name, client, hold, lease_ms, none);
+    rlk_script_args_renewals(&req, client, lock, true, name, len);
+    take_step(client, lock, &req, true, until, &raised);
+    if (raised.outcome == RLK_DONE && raised.fate.what == RLK_HELD) {
+        int64_t ms = raised.fate.remaining_ms;
+        rlk_script_args_reading(&req, client, lock, since_us, ms);
+        take_step(client, lock, &req, true, until, answer);
+        if (answer->outcome == RLK_DONE && answer->fate.what == RLK_SHARED) {
+            answer->outcome = RLK_RETRY; /* another reading has begun */
+            answer->code = rlk_error_set(ENOTCONN, "the hash slot is being moved");
+        }
+        if (answer->outcome != RLK_DONE || answer->fate.what != RLK_HELD)
+            return;
+        raised.fate.token = answer->fate.token;
+        if (answer->fate.remaining_ms < ms)
+            raised.fate.remaining_ms = answer->fate.remaining_ms;
+    }
+    *answer = raised;
+}
+
 void rlk_rpc_renew(struct rlock_client *client, const struct rlk_hold *hold,
                    long lease_ms, struct rlk_script_args_renew with, int64_t until,
                    struct rlk_answer *answer)
@@ -305,7 +363,7 @@ void rlk_rpc_renew(struct rlock_client *client, const struct rlk_hold *hold,
     struct visit v = visit_to(client, until);
 
     /* with one key, the request does nothing of what is asked for besides */
-    bool plain = !with.looks && !with.tokens && with.mark == 0, again;
+    bool plain = !with.looks && !with.tokens && with.mark == 0, again, alone;
 
     do {
         if (!begin(&v, lock->name, lock->name_len, false, answer))
@@ -316,7 +374,10 @@ void rlk_rpc_renew(struct rlock_client *client, const struct rlk_hold *hold,
             rlk_script_args_renew(&req, client, hold, lease_ms, with);
         call_script(&v, &req, with.looks ? NULL : confirm_by(v.target, &by), answer);
         again = finish(&v, &req, answer);
-    } while (again || (answer->split && !v.alone && plain && go_alone(&v, hold, false)));
+        alone = !again && plain && answer->split && !v.alone && go_alone(&v, hold, false);
+    } while (again || (alone && !hold->reading));
+    if (alone)
+        renew_in_steps(client, hold, lease_ms, until, answer);
 }
 
 void rlk_rpc_downgrade(struct rlock_client *client, const struct rlk_hold *hold,

@@ -139,6 +139,24 @@ void rlk_script_args_drop(struct rlk_request *req, const struct rlock_client *cl
     rlk_request_add_channel(req, hold->lock->name, hold->lock->name_len);
 }
 
+void rlk_script_args_reading(struct rlk_request *req, const struct rlock_client *client,
+                             const struct rlk_lock *lock, int64_t since_us,
+                             int64_t lease_ms)
+{
+    begin(req, client, lock, RLK_READING_RAISE);
+    rlk_request_add_int(req, since_us);
+    rlk_request_add_int(req, lease_ms);
+    rlk_request_add_int(req, rlk_confirm_is_on(&client->config.wait));
+}
+
+void rlk_script_args_drop_reader(struct rlk_request *req,
+                                 const struct rlock_client *client,
+                                 const struct rlk_hold *hold)
+{
+    begin(req, client, hold->lock, RLK_READER_DROP);
+    rlk_request_add_id(req, client->uuid, &hold->id);
+}
+
 void rlk_script_args_downgrade(struct rlk_request *req, const struct rlock_client *client,
                                const struct rlk_hold *hold, int64_t lease_ms)
 {
@@ -179,10 +197,10 @@ size_t rlk_script_args_renewal_write(char *buf, const struct rlock_client *clien
 }
 
 void rlk_script_args_renewals(struct rlk_request *req, const struct rlock_client *client,
-                              const struct rlk_lock *lock, const char *names,
+                              const struct rlk_lock *lock, bool alone, const char *names,
                               size_t names_len)
 {
-    begin(req, client, lock, rlk_kinds[lock->kind].renew);
+    begin(req, client, lock, alone ? RLK_READER_RAISE : rlk_kinds[lock->kind].renew);
     rlk_request_add(req, client->uuid, RLK_UUID_LEN);
     rlk_request_add_borrowed(req, names, names_len);
 }

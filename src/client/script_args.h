@@ -42,6 +42,14 @@ void rlk_script_args_raise(struct rlk_request *req, const struct rlock_client *c
                            const struct rlk_hold *hold, int64_t lease_ms);
 void rlk_script_args_drop(struct rlk_request *req, const struct rlock_client *client,
                           const struct rlk_hold *hold);
+/* The same for readers, whose ends are in the key of the readers; and what the lock's own
+ * key says of their reading. since_us: of the reading that is meant; 0: only asks. */
+void rlk_script_args_reading(struct rlk_request *req, const struct rlock_client *client,
+                             const struct rlk_lock *lock, int64_t since_us,
+                             int64_t lease_ms);
+void rlk_script_args_drop_reader(struct rlk_request *req,
+                                 const struct rlock_client *client,
+                                 const struct rlk_hold *hold);
 void rlk_script_args_downgrade(struct rlk_request *req, const struct rlock_client *client,
                                const struct rlk_hold *hold, int64_t lease_ms);
 /* `names`: ids of waiters without the uuid, with a blank after each; borrowed until the
@@ -52,13 +60,13 @@ void rlk_script_args_refresh(struct rlk_request *req, const struct rlock_client 
                              size_t names_len);
 
 /* Renews many read holds in one request: ids without the uuid, and leases, with a blank
- * after each. */
+ * after each. `alone`: only their ends, with the key of the readers (P20). */
 size_t rlk_script_args_renewal_write(char *buf, const struct rlock_client *client,
                                      const struct rlk_hold *hold, int64_t lease_ms,
                                      struct rlk_script_args_renew with);
 enum { RLK_SCRIPT_ARGS_RENEWAL_SIZE = RLK_ID_SIZE - RLK_UUID_LEN + 26 };
 void rlk_script_args_renewals(struct rlk_request *req, const struct rlock_client *client,
-                              const struct rlk_lock *lock, const char *names,
+                              const struct rlk_lock *lock, bool alone, const char *names,
                               size_t names_len);
 
 #endif

@@ -232,19 +232,22 @@ static inline bool rlk_hold_is_retained(const struct rlk_hold *hold)
     return hold->state == RLK_HOLD_RETAINED;
 }
 
-/* Whether the watchdog has the hold's last reference, and sends its release: CANCELLING,
- * RELEASING or LOST, counted in the registry's background_count. */
-/* Whether the lock's own key says all about the hold: its lease can be raised, and it can
- * be released, without the other keys (P20). For a release, not with a marker, which is
- * in another key, nor with the mark of a robust lock. */
+/* Whether the lock's own key says all about the hold, as far as is known: its lease can
+ * be raised with this key alone (P20). The ends of readers are in another one. */
 static inline bool rlk_hold_may_raise_alone(const struct rlk_hold *hold)
 {
-    return !hold->reading && !hold->server.downgrade;
+    return !hold->reading || hold->server.downgrade;
 }
+/* Whether the hold can be released with one key: the lock's own, or that of the readers,
+ * but it must be known with which. Not with a marker, nor with the mark of a robust lock,
+ * which are in other keys. */
 static inline bool rlk_hold_may_end_alone(const struct rlk_hold *hold)
 {
-    return rlk_hold_may_raise_alone(hold) && !rlk_id_robust(&hold->id);
+    return !hold->server.downgrade && !rlk_id_robust(&hold->id);
 }
+
+/* Whether the watchdog has the hold's last reference, and sends its release: CANCELLING,
+ * RELEASING or LOST, counted in the registry's background_count. */
 static inline bool rlk_hold_is_background(const struct rlk_hold *hold)
 {
     return hold->state >= RLK_HOLD_CANCELLING && hold->ending.give_up_at != 0;

@@ -11,6 +11,7 @@
 
 struct rlk_hold;
 struct rlk_reply;
+struct rlk_steps;
 
 /* What a timer of the registry is embedded in. */
 enum rlk_timer_tag { RLK_TIMER_HOLD = 1, RLK_TIMER_LOCK, RLK_TIMER_LOOK };
@@ -34,7 +35,7 @@ struct rlk_op {
     int lease_ms;      /* RENEW, RENEW_READS: the shortest one in it */
     unsigned changes;  /* of the cluster's map, as counted before it was sent */
     bool asks;         /* RENEW: it asks who else wants the lock */
-    bool alone;        /* RENEW, RELEASE: it names one key (P20) */
+    bool alone;        /* a renewal or a release: it names one key (P20) */
     bool asking;       /* ASKING was sent in front of it: its reply comes first */
     bool crowded;      /* it is one of a burst of renewals */
     bool proven;       /* RENEW, RENEW_READS: enough replicas have confirmed it */
@@ -53,6 +54,8 @@ struct rlk_batch {
     bool with_text;          /* the next request brings the script's text */
     struct rlk_hold **holds; /* in flight, each with a reference */
     size_t count, size;
+    struct rlk_steps *steps; /* a renewal with one key at a time (renewer_reads.c), until
+                                it ends; or NULL */
 };
 
 #endif
