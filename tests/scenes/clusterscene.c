@@ -381,3 +381,22 @@ void cluster_end_move(unsigned hash_slot, int from, int to)
     test_redis_do(at_node[to], "CLUSTER", "SETSLOT", text, "NODE", nodes[to].id);
     test_redis_do(at_node[from], "CLUSTER", "SETSLOT", text, "NODE", nodes[to].id);
 }
+
+void cluster_call_off_move(unsigned hash_slot, int from, int to)
+{
+    char text[16];
+
+    as_text(text, (long)hash_slot);
+    test_redis_do(at_node[to], "FLUSHALL");
+    test_redis_do(at_node[from], "FLUSHALL");
+    test_redis_do(at_node[to], "CLUSTER", "SETSLOT", text, "STABLE");
+    test_redis_do(at_node[from], "CLUSTER", "SETSLOT", text, "STABLE");
+}
+
+void cluster_move_back(unsigned hash_slot, int from, int to)
+{
+    cluster_begin_move(hash_slot, to, from);
+    cluster_move_keys(hash_slot, to, from, NULL);
+    cluster_end_move(hash_slot, to, from);
+    ck_assert(test_wait_until(is_as_at_first, NULL, CLUSTER_SOON_MS));
+}

@@ -67,5 +67,10 @@ void cluster_begin_move(unsigned hash_slot, int from, int to);
 /* Moves these keys, or (NULL) all that are there. */
 void cluster_move_keys(unsigned hash_slot, int from, int to, const char *const keys[]);
 void cluster_end_move(unsigned hash_slot, int from, int to);
+/* Moves it back; returns when all nodes see the first layout. That is quicker than to
+ * begin again, as the next test would. */
+void cluster_move_back(unsigned hash_slot, int from, int to);
+/* The hash slot stays where it was. Removes all keys of both nodes. */
+void cluster_call_off_move(unsigned hash_slot, int from, int to);
 
 #endif
