@@ -45,6 +45,7 @@ static void set_up_long(void)
 
 static void tear_down(void)
 {
+    cluster_move_back(hash_slot, 0, 1);
     actor_end(&reader);
     cluster_close();
 }
