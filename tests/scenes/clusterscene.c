@@ -291,6 +291,15 @@ unsigned cluster_hash_slot(const char *name)
     return rlk_key_hash_slot(name, strlen(name));
 }
 
+int cluster_master_of(unsigned hash_slot)
+{
+    int master = 0;
+
+    while (hash_slot >= first_of[master + 1])
+        master++;
+    return master;
+}
+
 const char *cluster_name(int master, int k)
 {
     static char names[BUFFERS][NAME_SIZE];
@@ -371,6 +380,31 @@ void cluster_move_keys(unsigned hash_slot, int from, int to, const char *const k
             move_key(from, to, found[i]);
         more = n > 0;
     }
+}
+
+long cluster_move_batch(unsigned hash_slot, int from, int to, int most)
+{
+    char text[16], count[16], port[16];
+    const redisReply *r =
+        test_redis_do(at_node[from], "CLUSTER", "GETKEYSINSLOT",
+                      as_text(text, (long)hash_slot), as_text(count, most));
+    size_t n = r->elements, head = 7;
+    const char **argv = calloc(head + n + 1, sizeof(*argv));
+
+    if (!argv)
+        test_die("out of memory");
+    for (size_t i = 0; i < n; i++)
+        argv[head + i] = strdup(r->element[i]->str);
+    const char *const words[] = { "MIGRATE", "127.0.0.1", as_text(port, nodes[to].port),
+                                  "",        "0",         "10000",
+                                  "KEYS" };
+    memcpy(argv, words, sizeof(words));
+    if (n > 0)
+        test_redis_do_argv(at_node[from], argv);
+    for (size_t i = 0; i < n; i++)
+        free((char *)(uintptr_t)argv[head + i]);
+    free(argv);
+    return (long)n;
 }
 
 void cluster_end_move(unsigned hash_slot, int from, int to)

@@ -47,6 +47,8 @@ rlock_client_t *cluster_open_at(const char *url);
  * turn. */
 const char *cluster_name(int master, int k);
 unsigned cluster_hash_slot(const char *name);
+/* The master that has the hash slot at first. */
+int cluster_master_of(unsigned hash_slot);
 
 /* Waits until a node, or all, see the cluster in order. */
 void cluster_await_ok(void);
@@ -66,6 +68,8 @@ void cluster_reconnect(int node);
 void cluster_begin_move(unsigned hash_slot, int from, int to);
 /* Moves these keys, or (NULL) all that are there. */
 void cluster_move_keys(unsigned hash_slot, int from, int to, const char *const keys[]);
+/* Moves up to so many keys by one command, and returns how many. */
+long cluster_move_batch(unsigned hash_slot, int from, int to, int most);
 void cluster_end_move(unsigned hash_slot, int from, int to);
 /* Moves it back; returns when all nodes see the first layout. That is quicker than to
  * begin again, as the next test would. */
