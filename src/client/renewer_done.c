@@ -459,7 +459,7 @@ static void take_out(struct rlk_watch *watch, struct rlk_op *op)
         watch->op_deadline = RLK_NEVER;
 }
 
-/* rule: P18 */
+/* rule: P18, P24 */
 /* The node does not have the lock, or cannot say: the map of the cluster follows. Locks:
  * none may be held. */
 static void follow_redirect(struct rlk_target *target, bool redirected)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A hash slot with many keys is moved while locks of all types in it are held and waited
  * for, and is left half-way for some leases. */
-/* program: slow */
+/* program: slow claims=P24 */
 #include "clusterscene.h"
 
 #include <stdio.h>
@@ -9,7 +9,9 @@
 enum {
     SOON_MS = 60000,
     LEASE_MS = 3000,
+    LONG_MS = 30000, /* a server that has many keys to move at once stands still */
     MANY = 1000000,
+    LESS = 100000,
     FEW = 2000,
     FILL = 10000, /* keys written by one script */
     BATCH = 500   /* keys moved by one command */
@@ -17,10 +19,7 @@ enum {
 
 static const char tag[] = "{reshard}";
 
-static long key_count(void)
-{
-    return test_is_full() ? MANY : FEW;
-}
+static long key_count, lease_ms;
 
 /* ---- keys */
 
@@ -31,8 +30,8 @@ static void fill(int node)
         "for i = ARGV[2], ARGV[3] do redis.call('SET', ARGV[1] .. i, 'x') end";
     char first[24], last[24];
 
-    for (long at = 0; at < key_count(); at += FILL) {
-        long end = at + FILL < key_count() ? at + FILL : key_count();
+    for (long at = 0; at < key_count; at += FILL) {
+        long end = at + FILL < key_count ? at + FILL : key_count;
         snprintf(first, sizeof(first), "%ld", at);
         snprintf(last, sizeof(last), "%ld", end - 1);
         test_redis_do(at_node[node], "EVAL", text, "1", tag, tag, first, last);
@@ -115,7 +114,7 @@ static void all_are_safe(void)
 /* For so many quarters of a lease. */
 static void stay(int quarters)
 {
-    int64_t end = test_now_ms() + test_ms(LEASE_MS) * quarters / 4;
+    int64_t end = test_now_ms() + test_ms(lease_ms) * quarters / 4;
 
     while (test_now_ms() < end) {
         all_are_safe();
@@ -136,14 +135,27 @@ static void release_all(void)
     ck_assert(!event_seen(RLOCK_EVENT_LOST));
 }
 
-static void set_up(void)
+static void open_with_lease(long ms)
 {
     char parameters[32];
 
+    lease_ms = ms;
     cluster_open();
-    snprintf(parameters, sizeof(parameters), "?lease=%ld", test_ms(LEASE_MS));
+    snprintf(parameters, sizeof(parameters), "?lease=%ld", test_ms(ms));
     client = cluster_client(parameters);
     other = cluster_client("");
+}
+
+static void set_up(void)
+{
+    key_count = test_is_full() ? MANY : FEW;
+    open_with_lease(LEASE_MS);
+}
+
+static void set_up_at_once(void)
+{
+    key_count = test_is_full() ? LESS : FEW;
+    open_with_lease(test_is_full() ? LONG_MS : LEASE_MS);
 }
 
 /* ---- the move */
@@ -163,7 +175,7 @@ START_TEST(move_of_a_full_hash_slot_costs_nobody_the_lock)
     fill(from);
     cluster_begin_move(hash_slot, from, to);
     cluster_move_keys(hash_slot, from, to, first);
-    for (long moved = 0; moved < key_count() / 2;) {
+    for (long moved = 0; moved < key_count / 2;) {
         moved += cluster_move_batch(hash_slot, from, to, BATCH);
         all_are_safe();
     }
@@ -173,7 +185,52 @@ START_TEST(move_of_a_full_hash_slot_costs_nobody_the_lock)
     cluster_end_move(hash_slot, from, to);
     all_are_safe();
     release_all();
-    ck_assert_int_ge((int)test_redis_int(at_node[to], "DBSIZE"), (int)key_count());
+    ck_assert_int_ge((int)test_redis_int(at_node[to], "DBSIZE"), (int)key_count);
+}
+END_TEST
+
+/* ---- a node that moves a hash slot at once */
+
+static bool moves_at_once(int node)
+{
+    const redisReply *reply =
+        test_redis_try(at_node[node], "CLUSTER", "GETSLOTMIGRATIONS");
+
+    return reply && reply->type != REDIS_REPLY_ERROR;
+}
+
+static bool has_moved(void *arg)
+{
+    const int *from = arg;
+
+    all_are_safe();
+    const redisReply *reply = test_redis_try(at_node[*from], "EXISTS", tag);
+    return reply && reply->type == REDIS_REPLY_ERROR;
+}
+
+/* rule: P24 */
+START_TEST(move_at_once_costs_nobody_the_lock)
+{
+    unsigned hash_slot = cluster_hash_slot(tag);
+    int from = cluster_master_of(hash_slot), to = (from + 1) % CLUSTER_MASTERS;
+    char text[16];
+
+    if (!moves_at_once(from)) {
+        printf(
+            "skipped: move_at_once_costs_nobody_the_lock: this server moves hash slots "
+            "key by key\n");
+        return;
+    }
+    hold_all();
+    wait_for_all();
+    fill(from);
+    snprintf(text, sizeof(text), "%u", hash_slot);
+    test_redis_do(at_node[from], "CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", text, text,
+                  "NODE", nodes[to].id);
+    ck_assert(test_wait_until(has_moved, &from, SOON_MS));
+    stay(test_is_full() ? 1 : 5);
+    release_all();
+    ck_assert_int_ge((int)test_redis_int(at_node[to], "DBSIZE"), (int)key_count);
 }
 END_TEST
 
@@ -184,6 +241,11 @@ static Suite *make_suite(void)
     tcase_add_unchecked_fixture(tc, cluster_start, cluster_stop);
     tcase_add_checked_fixture(tc, set_up, cluster_close);
     tcase_add_test(tc, move_of_a_full_hash_slot_costs_nobody_the_lock);
+    suite_add_tcase(s, tc);
+    tc = tcase_create("at once");
+    tcase_add_unchecked_fixture(tc, cluster_start, cluster_stop);
+    tcase_add_checked_fixture(tc, set_up_at_once, cluster_close);
+    tcase_add_test(tc, move_at_once_costs_nobody_the_lock);
     suite_add_tcase(s, tc);
     return s;
 }
