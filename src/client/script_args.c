@@ -51,15 +51,20 @@ void rlk_script_args_acquire(struct rlk_request *req, const struct rlock_client 
         rlk_request_add_int(req, 1);
 }
 
-/* Says what is to become of the owner-died mark of a robust lock (lua/lib/robust.lua). */
+/* What is to become of the owner-died mark of a robust lock (lua/lib/robust.lua). */
+static const char *mark_of(const struct rlk_hold *hold)
+{
+    return hold->since == 0 ? "unused"
+           : hold->robust.owner_ended ||
+                   (hold->state == RLK_HOLD_LOST && !hold->ending.whole)
+               ? "died"
+           : hold->robust.owner_died ? "spoilt"
+                                     : "clean";
+}
+
 static void add_mark(struct rlk_request *req, const struct rlk_hold *hold)
 {
-    const char *how = hold->since == 0 ? "unused"
-                      : hold->robust.owner_ended ||
-                              (hold->state == RLK_HOLD_LOST && !hold->ending.whole)
-                          ? "died"
-                      : hold->robust.owner_died ? "spoilt"
-                                                : "clean";
+    const char *how = mark_of(hold);
 
     rlk_request_add(req, how, strlen(how));
     rlk_request_add_int(req,
@@ -137,6 +142,17 @@ void rlk_script_args_drop(struct rlk_request *req, const struct rlock_client *cl
     begin(req, client, hold->lock, RLK_LOCK_DROP);
     rlk_request_add_id(req, client->uuid, &hold->id);
     rlk_request_add_channel(req, hold->lock->name, hold->lock->name_len);
+}
+
+bool rlk_script_args_unmark(struct rlk_request *req, const struct rlock_client *client,
+                            const struct rlk_hold *hold)
+{
+    const char *how = mark_of(hold);
+
+    begin(req, client, hold->lock, RLK_LOCK_UNMARK);
+    rlk_request_add_id(req, client->uuid, &hold->id);
+    rlk_request_add(req, how, strlen(how));
+    return strcmp(how, "clean") == 0 || strcmp(how, "spoilt") == 0;
 }
 
 void rlk_script_args_reading(struct rlk_request *req, const struct rlock_client *client,

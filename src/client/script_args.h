@@ -42,6 +42,10 @@ void rlk_script_args_raise(struct rlk_request *req, const struct rlock_client *c
                            const struct rlk_hold *hold, int64_t lease_ms);
 void rlk_script_args_drop(struct rlk_request *req, const struct rlock_client *client,
                           const struct rlk_hold *hold);
+/* Ends the mark of a robust hold, with the mark's key. False: what became of it needs the
+ * other keys, too. */
+bool rlk_script_args_unmark(struct rlk_request *req, const struct rlock_client *client,
+                            const struct rlk_hold *hold);
 /* The same for readers, whose ends are in the key of the readers; and what the lock's own
  * key says of their reading. since_us: of the reading that is meant; 0: only asks. */
 void rlk_script_args_reading(struct rlk_request *req, const struct rlock_client *client,

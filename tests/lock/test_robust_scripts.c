@@ -50,6 +50,12 @@ static struct answer release_as(const char *id, const char *how, const char *lat
 #endif
 }
 
+/* With the mark's key alone (P20). */
+static struct answer unmark_as(const char *id, const char *how)
+{
+    return RUN(RLK_LOCK_UNMARK, id, how);
+}
+
 /* Removes all keys; scripts stay loaded. */
 static void clear(void)
 {
@@ -128,6 +134,26 @@ START_TEST(waiter_that_acquires_out_of_turn_learns_of_the_death)
     ck_assert_int_eq(a.flags, DIED);
     ck_assert_str_eq(queue_text(), "");
     assert_new_mark(TOLD(R));
+}
+END_TEST
+
+/* rule: P20 */
+START_TEST(mark_ends_with_its_own_key_alone)
+{
+    SAYS(unmark_as(R, "clean"), "notmine");
+    ck_assert_str_eq(mark(), "");
+    SAYS(acquire(R), "held");
+    SAYS(unmark_as(R2, "clean"), "notmine");
+    SAYS(unmark_as(R_B, "spoilt"), "notmine");
+    assert_new_mark(MARK(R));
+    SAYS(unmark_as(R, "clean"), "released");
+    ck_assert_str_eq(mark(), "");
+    ck_assert(is_held_by(R));
+    put_mark(TOLD(R));
+    SAYS(unmark_as(R, "spoilt"), "released");
+    assert_new_mark(SPOILT);
+    SAYS(unmark_as(R, "clean"), "notmine");
+    assert_new_mark(SPOILT);
 }
 END_TEST
 
@@ -624,6 +650,7 @@ static Suite *suite(void)
     tcase_add_test(tc, acquire_over_a_mark_reports_the_death_and_repeats_the_report);
     tcase_add_test(tc, waiter_that_acquires_out_of_turn_learns_of_the_death);
     tcase_add_test(tc, own_mark_is_no_death);
+    tcase_add_test(tc, mark_ends_with_its_own_key_alone);
     tcase_add_test(tc, holder_that_is_not_robust_does_not_change_the_mark);
     tcase_add_test(tc, grant_reports_the_death_by_message_and_marks_the_lock_again);
     tcase_add_test(tc, grant_after_a_clean_release_tells_nothing);

@@ -77,6 +77,43 @@ START_TEST(holder_keeps_his_lock_and_may_unlock_it)
 }
 END_TEST
 
+static rlock_mutex_t robust_mutex(rlock_client_t *c)
+{
+    rlock_mutexattr_t attr;
+    rlock_mutex_t m;
+
+    OK(rlock_mutexattr_init(&attr));
+    OK(rlock_mutexattr_setclient(&attr, c));
+    OK(rlock_mutexattr_setrobust(&attr, RLOCK_MUTEX_ROBUST));
+    OK(rlock_mutex_init(&m, &attr, cluster_name(0, 1)));
+    OK(rlock_mutexattr_destroy(&attr));
+    return m;
+}
+
+/* Its mark is in another key. */
+/* rule: P20 */
+START_TEST(robust_lock_is_kept_and_its_unlock_is_no_death)
+{
+    const char *name = cluster_name(0, 1), *const keys[] = { name, NULL };
+    unsigned hash_slot = cluster_hash_slot(name);
+    rlock_mutex_t robust = robust_mutex(client), next = robust_mutex(other);
+
+    OK(rlock_mutex_unlock(&mine));
+    mine = robust;
+    OK(rlock_mutex_lock(&mine));
+    cluster_begin_move(hash_slot, 0, 1);
+    cluster_move_keys(hash_slot, 0, 1, keys);
+    stay(1);
+    OK(rlock_mutex_unlock(&mine));
+    ck_assert(!is_on_its_way(1, name));
+    cluster_move_keys(hash_slot, 0, 1, NULL);
+    cluster_end_move(hash_slot, 0, 1);
+    OK(rlock_mutex_lock(&next));
+    OK(rlock_mutex_unlock(&next));
+    ck_assert(!event_seen(RLOCK_EVENT_LOST));
+}
+END_TEST
+
 /* rule: P20 */
 START_TEST(waiter_gets_the_lock_when_the_move_is_over)
 {
@@ -97,6 +134,7 @@ static Suite *make_suite(void)
     tcase_add_unchecked_fixture(tc, cluster_start, cluster_stop);
     tcase_add_checked_fixture(tc, set_up, cluster_close);
     tcase_add_test(tc, holder_keeps_his_lock_and_may_unlock_it);
+    tcase_add_test(tc, robust_lock_is_kept_and_its_unlock_is_no_death);
     tcase_add_test(tc, waiter_gets_the_lock_when_the_move_is_over);
     suite_add_tcase(s, tc);
     return s;

@@ -17,12 +17,12 @@ static const char *name;
 static char readers[RLK_KEY_SIZE];
 static unsigned hash_slot;
 
-static void open_clients(long lease_ms)
+static void open_clients(long lease_ms, const char *more)
 {
-    char parameters[32];
+    char parameters[48];
 
     cluster_open();
-    snprintf(parameters, sizeof(parameters), "?lease=%ld", test_ms(lease_ms));
+    snprintf(parameters, sizeof(parameters), "?lease=%ld%s", test_ms(lease_ms), more);
     client = cluster_client(parameters);
     other = cluster_client(parameters);
     name = cluster_name(0, 0);
@@ -35,12 +35,17 @@ static void open_clients(long lease_ms)
 
 static void set_up(void)
 {
-    open_clients(LEASE_MS);
+    open_clients(LEASE_MS, "");
 }
 
 static void set_up_long(void)
 {
-    open_clients(LONG_MS);
+    open_clients(LONG_MS, "");
+}
+
+static void set_up_replicas(void)
+{
+    open_clients(LEASE_MS, "&replicas=1");
 }
 
 static void tear_down(void)
@@ -112,6 +117,23 @@ START_TEST(readers_keep_their_leases_wherever_the_two_keys_are)
     finish_move();
     OK(rlock_rwlock_wrlock(&mine));
     OK(rlock_rwlock_unlock(&mine));
+}
+END_TEST
+
+/* rule: P12, P20 */
+START_TEST(readers_keep_leases_that_replicas_confirm)
+{
+    OK(rlock_rwlock_rdlock(&mine));
+    OK(actor_does(&reader, run_rdlock, &theirs));
+    cluster_begin_move(hash_slot, 0, 1);
+    move(name);
+    stay();
+    /* the replica of the node that has the ends is silent */
+    test_server_pause(&nodes[CLUSTER_MASTERS].server);
+    bool lost = event_of(RLOCK_EVENT_LOST, SOON_MS) != NULL;
+    test_server_resume(&nodes[CLUSTER_MASTERS].server);
+    ck_assert(lost);
+    finish_move();
 }
 END_TEST
 
@@ -226,6 +248,11 @@ static Suite *make_suite(void)
     tcase_add_test(tc, reader_with_a_lease_of_its_own_may_extend_it_half_way);
     tcase_add_test(tc, reader_whose_end_was_taken_away_is_told_LOST);
     tcase_add_test(tc, writer_that_reads_from_now_on_keeps_the_lock);
+    suite_add_tcase(s, tc);
+    tc = tcase_create("replicas");
+    tcase_add_unchecked_fixture(tc, cluster_start, cluster_stop);
+    tcase_add_checked_fixture(tc, set_up_replicas, tear_down);
+    tcase_add_test(tc, readers_keep_leases_that_replicas_confirm);
     suite_add_tcase(s, tc);
     tc = tcase_create("releases");
     tcase_add_unchecked_fixture(tc, cluster_start, cluster_stop);
