@@ -242,6 +242,8 @@ static bool take_map(struct rlk_cluster *cluster, const struct rlk_reply *reply)
                            load->endpoint.label);
     if (rc == 0)
         rc = rlk_cluster_apply(cluster, map);
+    if (rc == 0 && rlk_livefile_know_nodes(cluster->client, &map->ids))
+        rlk_peer_watch_located(cluster->client);
     rlk_cluster_map_free(map);
     if (rc != 0)
         note_failure(load, rc, rc == ENOMEM ? "out of memory" : rlk_error_message());

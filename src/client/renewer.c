@@ -139,8 +139,16 @@ static bool is_ready(struct rlock_client *client)
            rlk_renewer_ready(&client->route.target.watch);
 }
 
-const struct rlk_recovery_link rlk_renewer_of_recovery = { .send = send_recovery,
-                                                           .ready = is_ready };
+static void locate(struct rlock_client *client)
+{
+    rlk_cluster_reload(client->route.cluster);
+}
+
+const struct rlk_recovery_link rlk_renewer_of_recovery = {
+    .send = send_recovery,
+    .ready = is_ready,
+    .locate = locate,
+};
 
 /* The record of a request about one hold. NULL: out of memory. */
 static struct rlk_op *new_op(struct rlk_hold *hold)

@@ -349,6 +349,8 @@ static int64_t step_cluster(struct rlk_target *target, int64_t now)
     watch->wanted = false;
     rlk_cluster_use_wanted(cluster);
     int64_t load_due = rlk_cluster_load_step(cluster, now);
+    if (target->client->peer_watch.begin) /* its cluster is known now */
+        return now;
     return load_due < due ? load_due : due;
 }
 

@@ -19,11 +19,13 @@
 #include <unistd.h>
 
 enum {
+    TEXT_SIZE = 2048,          /* a head is shorter */
     INTENTS_OLD_KERNEL = 1024, /* where memory cannot be added later */
     LIFE_MAX_MS = 86400000
 };
 
 #define FORMAT "rlock-guard 1 "
+#define NODES "nodes "
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
@@ -103,7 +105,6 @@ static bool name_server(struct rlk_livefile *livefile,
     } else if (endpoint->sentinels.count > 0) {
         len = name_sentinels(livefile, endpoint);
     } else {
-        /* rule: P25 */
         bool of_cluster = cluster->count > 0;
         const struct rlk_url_host *host =
             of_cluster ? first_of(cluster->seeds, cluster->count) : &own;
@@ -155,7 +156,7 @@ static bool can_grow(void *map)
     return madvise(map, RLK_LIVEFILE_HEADER, MADV_POPULATE_WRITE) == 0;
 }
 
-static void write_head(const struct rlock_client *client, char *at)
+static void write_head(struct rlock_client *client, char *at)
 {
     /* rule: G12 */
     char program[64];
@@ -163,10 +164,31 @@ static void write_head(const struct rlock_client *client, char *at)
     for (char *c = program; *c; c++)
         if (*c <= ' ' || *c > '~')
             *c = '_';
-    snprintf(at, RLK_LIVEFILE_HEADER,
-             FORMAT "%s\npid %ld\nprogram %s\nserver %s\nlife %" PRId64 "\n",
-             client->uuid, (long)getpid(), program, client->livefile.server,
-             rlk_client_marker_ms(client));
+    int len = snprintf(at, RLK_LIVEFILE_HEADER,
+                       FORMAT "%s\npid %ld\nprogram %s\nserver %s\nlife %" PRId64 "\n",
+                       client->uuid, (long)getpid(), program, client->livefile.server,
+                       rlk_client_marker_ms(client));
+    client->livefile.text_len = (size_t)len;
+}
+
+/* rule: P25 */
+/* If the process is killed meanwhile, ids are new up to some place, and old behind it:
+ * either are ids of its cluster. */
+bool rlk_livefile_know_nodes(struct rlock_client *client,
+                             const struct rlk_cluster_ids *nodes)
+{
+    struct rlk_livefile *livefile = &client->livefile;
+    char line[sizeof(NODES) + RLK_CLUSTER_IDS_TEXT] = NODES;
+    char *end = line + sizeof(NODES) - 1;
+
+    if (nodes->count == 0 || rlk_cluster_ids_equal(nodes, &livefile->nodes))
+        return false;
+    livefile->nodes = *nodes;
+    rlk_cluster_ids_write(nodes, end);
+    strcat(end, "\n");
+    if (livefile->map)
+        memcpy((char *)livefile->map + livefile->text_len, line, sizeof(line));
+    return true;
 }
 
 /* rule: G1, G6 */
@@ -386,7 +408,7 @@ static bool find_line(const char *text, const char *key, char *buf, size_t size)
 bool rlk_livefile_read(int fd, const char *uuid, struct rlk_livefile_head *ret_head)
 {
     /* rule: G3 */
-    char text[1024], number[24];
+    char text[TEXT_SIZE], nodes[RLK_CLUSTER_IDS_TEXT] = "", number[24];
     const size_t first = sizeof(FORMAT) - 1;
     uint32_t full;
     ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
@@ -405,6 +427,9 @@ bool rlk_livefile_read(int fd, const char *uuid, struct rlk_livefile_head *ret_h
     if (!find_line(text, "life", number, sizeof(number)))
         return false;
     ret_head->life_ms = strtoll(number, NULL, 10);
+    if (!find_line(text, "nodes", nodes, sizeof(nodes)))
+        nodes[0] = '\0';
+    rlk_cluster_ids_read(&ret_head->nodes, nodes);
     ret_head->full =
         pread(fd, &full, sizeof(full), RLK_LIVEFILE_FULL_AT) == sizeof(full) && full != 0;
     for (char *c = ret_head->program; *c; c++) /* it appears in log lines */
@@ -413,4 +438,16 @@ bool rlk_livefile_read(int fd, const char *uuid, struct rlk_livefile_head *ret_h
     if (ret_head->life_ms > LIFE_MAX_MS)
         ret_head->life_ms = LIFE_MAX_MS;
     return ret_head->life_ms > 0;
+}
+
+/* rule: P25 */
+/* What the URLs say counts only where a process has not reached its cluster yet. */
+bool rlk_livefile_is_same(const struct rlock_client *client,
+                          const struct rlk_livefile_head *head)
+{
+    const struct rlk_livefile *own = &client->livefile;
+
+    if (own->nodes.count > 0 && head->nodes.count > 0)
+        return rlk_cluster_ids_meet(&own->nodes, &head->nodes);
+    return strcmp(head->server, own->server) == 0;
 }

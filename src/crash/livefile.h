@@ -17,6 +17,7 @@
 #define RLK_LIVEFILE_H
 
 #include "crash/rundir.h"
+#include "net/cluster_ids.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -38,6 +39,8 @@ struct rlk_livefile {
     bool off;                        /* the user turned it off */
     void *map;
     size_t map_len;
+    size_t text_len;              /* of the head without the nodes */
+    struct rlk_cluster_ids nodes; /* of the client's cluster; the watchdog thread's */
 };
 
 /* Creates the file unless the crash guard is off. On failure client->livefile.why says
@@ -53,17 +56,26 @@ void rlk_livefile_end(struct rlock_client *client);
 void rlk_livefile_free(struct rlock_client *client);
 /* In a forked child: the mapping is the parent's and does not exist here. */
 void rlk_livefile_forget(struct rlock_client *client);
+/* The client has a map of its cluster: its file names these nodes from now on. Returns
+ * whether that is news. Thread: the watchdog. */
+bool rlk_livefile_know_nodes(struct rlock_client *client,
+                             const struct rlk_cluster_ids *nodes);
 
 /* ---- others' files */
 
 struct rlk_livefile_head {
     char program[64], server[RLK_LIVEFILE_SERVER_SIZE];
+    struct rlk_cluster_ids nodes; /* none: not of a cluster, or it knew no node yet */
     long pid;
     int64_t life_ms; /* how long its requests may still be on their way */
     bool full;       /* it may have held more than its intent table says */
 };
 /* Reads the head of the live file with this uuid. False: the file is not a live file. */
 bool rlk_livefile_read(int fd, const char *uuid, struct rlk_livefile_head *ret_head);
+/* Whether the file's client has the locks of the same server, or cluster, as this one.
+ * Thread: the watchdog. */
+bool rlk_livefile_is_same(const struct rlock_client *client,
+                          const struct rlk_livefile_head *head);
 /* Whether `name` is the name of a live file. */
 bool rlk_livefile_is_name(const char *name);
 /* Whether no process holds the lock of the file. */

@@ -33,6 +33,7 @@ enum {
     READS_MAX = 16,      /* of inotify events, in one step */
     RECOVERIES_MAX = 16, /* at a time: each has a descriptor */
     SHORTAGE_MS = 100,   /* between two tries to get a descriptor or memory */
+    LOCATE_S = 60        /* at least between two requests for the nodes of the cluster */
 };
 
 /* After these delays, in ms, a file that the kernel reported is looked at again: its
@@ -155,6 +156,32 @@ static enum verdict recover(struct rlock_client *client, const struct rlk_rundir
     return rlk_recovery_begin(client, fd, name, head, now) ? DONE : LEAVE;
 }
 
+/* rule: P25 */
+/* A dead process had locks in a cluster, and no node of it is known to be of this
+ * client's cluster. The client may not know its cluster yet, or not as it is now: when it
+ * does, all files are looked at again. */
+static void wonder(struct rlock_client *client, const struct rlk_livefile_head *head,
+                   int64_t now)
+{
+    struct rlk_peer_watch *watch = &client->peer_watch;
+    bool is_known = client->livefile.nodes.count > 0;
+
+    if (head->nodes.count == 0 || client->config.endpoint.cluster.count == 0)
+        return;
+    watch->stranger = true;
+    if (is_known && watch->located_at != 0 &&
+        now - watch->located_at < LOCATE_S * RLK_NS_PER_S)
+        return;
+    watch->located_at = now;
+    watch->link->locate(client);
+}
+
+void rlk_peer_watch_located(struct rlock_client *client)
+{
+    client->peer_watch.begin |= client->peer_watch.stranger;
+    client->peer_watch.stranger = false;
+}
+
 /* rule: G3 */
 /* Looks at one file, and says what to do about it. */
 static enum verdict look(struct rlock_client *client, const struct rlk_rundir *dir,
@@ -176,8 +203,11 @@ static enum verdict look(struct rlock_client *client, const struct rlk_rundir *d
         return errno != ENOENT && errno != EACCES ? LOOK_AGAIN : DONE;
     bool ours =
         fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && rlk_livefile_read(fd, name, &head);
-    bool dead = ours && rlk_livefile_is_free(fd);
-    bool same = ours && strcmp(head.server, client->livefile.server) == 0;
+    /* Read again: until its death the process may have changed the head. */
+    bool dead = ours && rlk_livefile_is_free(fd) && rlk_livefile_read(fd, name, &head);
+    bool same = dead && rlk_livefile_is_same(client, &head);
+    if (dead && !same)
+        wonder(client, &head, now);
     bool left = dead && !same && !rlk_livefile_gc_mark_or_remove(dir, name, fd, &st);
     rlk_fd_close(fd);
     if (left)

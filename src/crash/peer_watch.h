@@ -37,6 +37,9 @@ struct rlk_recovery_link {
                  const struct rlk_request *req, bool with_text, int64_t now);
     /* Whether requests can be appended. */
     bool (*ready)(struct rlock_client *client);
+    /* Asks the nodes of the client's cluster for its map; rlk_peer_watch_located says
+     * when there is news. */
+    void (*locate)(struct rlock_client *client);
 };
 
 struct rlk_peer_watch {
@@ -54,7 +57,9 @@ struct rlk_peer_watch {
     int refused, told;   /* why the directory was unusable at the last check, and what was
                             logged about that; 0: it was usable */
     bool answered;       /* an answer came since the last step */
-    size_t in_flight;    /* requests of recoveries */
+    bool stranger; /* a dead process was of no cluster that is known to be this one */
+    int64_t located_at;       /* when the cluster's map was last asked for; 0: never */
+    size_t in_flight;         /* requests of recoveries */
     struct rlk_list suspects; /* files to look at */
     struct rlk_list left;     /* files that could not be recovered, until the next try */
     struct rlk_list dead_processes; /* in recovery */
@@ -74,6 +79,8 @@ int rlk_peer_watch_fd(const struct rlock_client *client);
  * answer will come. Returns whether another node of the cluster has the lock. */
 bool rlk_peer_watch_answered(struct rlock_client *client, struct rlk_op *op,
                              struct rlk_conn *conn, const struct rlk_reply *reply);
+/* The nodes of the client's cluster are known, or others than before. */
+void rlk_peer_watch_located(struct rlock_client *client);
 /* The process with this uuid could not be recovered; other processes may try. */
 void rlk_peer_watch_left(struct rlock_client *client, const char *uuid, int64_t now);
 /* The client leaves the watchdog. Unfinished recoveries are left to other processes. */

@@ -102,6 +102,17 @@ static const char *host_of(const struct parse *p, const struct rlk_reply *node)
                : NULL;
 }
 
+/* rule: P25 */
+static void take_ids(struct parse *p, const struct rlk_reply *range)
+{
+    for (size_t i = 2; i < rlk_reply_count(range); i++) {
+        size_t len = 0;
+        const char *id = rlk_reply_text_at(rlk_reply_at(range, i), 2, &len);
+        if (id)
+            rlk_cluster_ids_add(&p->map->ids, id, len);
+    }
+}
+
 static int take_range(struct parse *p, const struct rlk_reply *range)
 {
     const struct rlk_reply *node = rlk_reply_at(range, 2);
@@ -116,6 +127,7 @@ static int take_range(struct parse *p, const struct rlk_reply *range)
     if (rlk_reply_count(node) < NODE_LEN_MIN || !rlk_reply_integer_at(node, 1, &port) ||
         port < 0 || port > UINT16_MAX)
         return bad("node");
+    take_ids(p, range);
     const char *host = host_of(p, node);
     const char *id = rlk_reply_text_at(node, 2, &id_len);
     if (!host || port == 0) /* a node without a port for this kind of connection */

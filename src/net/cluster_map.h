@@ -5,10 +5,9 @@
 #ifndef RLK_CLUSTER_MAP_H
 #define RLK_CLUSTER_MAP_H
 
+#include "net/cluster_ids.h"
 #include "net/conn.h"
 #include "net/key.h"
-
-enum { RLK_CLUSTER_ID_SIZE = 41 };
 
 struct rlk_cluster_master {
     char *host; /* as the cluster announces it; IPv6 without brackets */
@@ -19,6 +18,7 @@ struct rlk_cluster_master {
 struct rlk_cluster_map {
     size_t master_count;
     struct rlk_cluster_master *masters;
+    struct rlk_cluster_ids ids;     /* of masters and replicas */
     uint16_t owner[RLK_HASH_SLOTS]; /* an index into masters, plus 1; 0: nobody has it, or
                                        its address is unknown */
 };

@@ -249,6 +249,90 @@ START_TEST(thousand_masters_with_scattered_ranges_are_told_apart)
 }
 END_TEST
 
+/* ---- which cluster it is */
+
+static void add_number(struct rlk_cluster_ids *ids, unsigned number)
+{
+    char id[RLK_CLUSTER_ID_SIZE];
+
+    snprintf(id, sizeof(id), "%040x", number);
+    rlk_cluster_ids_add(ids, id, strlen(id));
+}
+
+/* A view of the nodes from `first` on. */
+static struct rlk_cluster_ids view(unsigned first, unsigned count)
+{
+    struct rlk_cluster_ids ids = { .count = 0 };
+
+    for (unsigned i = 0; i < count; i++) /* in no order */
+        add_number(&ids, first + (i * 7 + 3) % count);
+    return ids;
+}
+
+/* rule: P25 */
+START_TEST(views_of_one_cluster_meet_although_nodes_come_and_go)
+{
+    struct rlk_cluster_ids a = view(0, 100), b = view(10, 100), c = view(100, 6),
+                           none = { .count = 0 };
+
+    ck_assert_uint_eq(a.count, RLK_CLUSTER_IDS_MAX);
+    ck_assert(rlk_cluster_ids_meet(&a, &b) && rlk_cluster_ids_meet(&b, &a));
+    ck_assert(!rlk_cluster_ids_meet(&a, &c) && !rlk_cluster_ids_meet(&c, &a));
+    ck_assert(!rlk_cluster_ids_meet(&a, &none) && !rlk_cluster_ids_meet(&none, &none));
+    ck_assert(!rlk_cluster_ids_equal(&a, &b));
+    b = view(0, 90);
+    ck_assert(rlk_cluster_ids_equal(&a, &b)); /* the least ones are the same */
+}
+END_TEST
+
+/* rule: P25 */
+START_TEST(what_is_no_id_names_no_cluster)
+{
+    static const char *const wrong[] = {
+        "",
+        "000000000000000000000000000000000000000",   /* 39 digits */
+        "00000000000000000000000000000000000000001", /* 41 */
+        "000000000000000000000000000000000000000G",
+        "00000000000000000000000000000000000 0000",
+    };
+    struct rlk_cluster_ids ids = { .count = 0 }, again;
+    char text[RLK_CLUSTER_IDS_TEXT];
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        rlk_cluster_ids_add(&ids, wrong[i], strlen(wrong[i]));
+    ck_assert_uint_eq(ids.count, 0);
+    ids = view(5, RLK_CLUSTER_IDS_MAX);
+    add_number(&ids, 5); /* once */
+    rlk_cluster_ids_write(&ids, text);
+    ck_assert_uint_eq(strlen(text), sizeof(text) - 2);
+    rlk_cluster_ids_read(&again, text);
+    ck_assert(rlk_cluster_ids_equal(&ids, &again));
+}
+END_TEST
+
+/* rule: P25 */
+START_TEST(map_has_the_ids_of_masters_and_replicas)
+{
+    struct rlk_cluster_map *map = NULL;
+    char id[RLK_CLUSTER_ID_SIZE];
+
+    put("*1\r\n*5\r\n:0\r\n:5\r\n");
+    for (unsigned i = 3; i > 0; i--) {
+        snprintf(id, sizeof(id), "%040x", i);
+        put("*4\r\n");
+        put_string("h.example");
+        put(":%u\r\n", i);
+        put_string(id);
+        put("*0\r\n");
+    }
+    ck_assert_int_eq(parse(&map), 0);
+    ck_assert_uint_eq(map->ids.count, 3);
+    ck_assert_uint_eq(map->master_count, 1);
+    ck_assert_str_eq(map->ids.ids[2], map->masters[0].id);
+    rlk_cluster_map_free(map);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("cluster map");
@@ -267,6 +351,9 @@ int main(void)
     tcase_add_loop_test(tc, other_reply_is_EPROTO_and_says_what_is_wrong, 0,
                         sizeof(bad) / sizeof(bad[0]));
     tcase_add_test(tc, thousand_masters_with_scattered_ranges_are_told_apart);
+    tcase_add_test(tc, views_of_one_cluster_meet_although_nodes_come_and_go);
+    tcase_add_test(tc, what_is_no_id_names_no_cluster);
+    tcase_add_test(tc, map_has_the_ids_of_masters_and_replicas);
     suite_add_tcase(s, tc);
     return test_run_suite(s);
 }
