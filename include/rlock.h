@@ -1047,7 +1047,9 @@ typedef struct rlock_finding {
  * `each` for every finding, at least one of each topic: "version", "cluster", "replicas",
  * "persistence", "eviction", "memory", "connections", "buffers", "clock", "round trip",
  * "acl", "access", "scripts", "leases", "messages", "guard"; later versions may add some.
- * A non-zero result of `each` ends the call and is returned.
+ * A non-zero result of `each` ends the call and is returned. In a cluster it checks each
+ * master: what all have in common is one finding, and the text of a finding about some of
+ * them begins with their addresses.
  *
  * It requests INFO, HELLO if INFO has no version, CONFIG GET (of a dozen settings, none
  * of them secret) and its own user's rights (ACL GETUSER); a refusal is a finding, not a

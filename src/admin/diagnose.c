@@ -21,7 +21,6 @@ enum {
     SAMPLES = 9,
     STEP_NS = 1000000, /* between two checks for a message */
     CLOCK_OFF_MS = 1000,
-    RENEWALS_PER_LEASE = 3,
     SHARE_MAX = 10 /* a round trip should take at most this part of the time that it must
                       fit in */
 };
@@ -39,11 +38,34 @@ int rlk_diagnose_tell(struct rlk_diagnosis *d, int severity, const char *topic,
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
+    if (d->notes)
+        return rlk_diagnose_note(d, severity, topic, format, text);
     int rc = d->each(&finding, d->arg);
     if (rlk_fork_since(generation) && rc == 0)
         rc = rlk_error_set(ECANCELED,
                            "the callback forked; the diagnosis ends in the child");
     return rc;
+}
+
+int rlk_diagnose_borrow(struct rlk_diagnosis *d, int64_t until,
+                        struct rlk_target **ret_target, struct rlk_conn **ret_conn)
+{
+    if (!d->at)
+        return rlk_rpc_borrow(d->client, until, ret_target, ret_conn);
+    *ret_target = d->at;
+    return rlk_rpc_borrow_at(d->at, until, ret_conn);
+}
+
+void rlk_diagnose_name(const struct rlk_diagnosis *d, char buf[RLK_PROBE_NAME_SIZE])
+{
+    enum { TRIES = 100000 };
+
+    memcpy(buf, d->client->uuid, RLK_UUID_LEN + 1);
+    for (int i = 0; d->at && i < TRIES; i++) {
+        snprintf(buf + RLK_UUID_LEN, RLK_PROBE_NAME_SIZE - RLK_UUID_LEN, "-%d", i);
+        if (rlk_route_to_name(&d->client->route, buf, strlen(buf)) == d->at)
+            return;
+    }
 }
 
 int rlk_diagnose_ask(struct rlk_diagnosis *d, const char *const *argv,
@@ -60,7 +82,7 @@ int rlk_diagnose_ask(struct rlk_diagnosis *d, const char *const *argv,
         struct rlk_conn *conn;
         if (tries > 0 && rlk_clock_boot() >= until)
             break;
-        rc = rlk_rpc_borrow(d->client, until, &target, &conn);
+        rc = rlk_diagnose_borrow(d, until, &target, &conn);
         if (rc != 0)
             break;
         int64_t real = rlk_clock_real();
@@ -191,7 +213,7 @@ static int tell_round_trip(struct rlk_diagnosis *d, int64_t took)
     } bounds[] = {
         { "presence", config->presence_ms },
         { "command timeout", config->command_timeout_ms },
-        { "time between two renewals", config->lease_ms / RENEWALS_PER_LEASE },
+        { "time between two renewals", config->lease_ms / RLK_RENEWALS_PER_LEASE },
     };
     size_t least = 0;
     char ms[RLK_LOG_NUMBER_SIZE];
@@ -239,12 +261,14 @@ static int tell_clock(struct rlk_diagnosis *d, const struct sample *best)
  * replica's reply say nothing about it. */
 static int look_for_whole_scripts(struct rlk_diagnosis *d, bool *ret_found)
 {
+    char name[RLK_PROBE_NAME_SIZE];
     const char *const argv[] = { "EVAL",
                                  "redis.call('TIME') return redis.call('DEL', KEYS[1])",
-                                 "1", d->client->uuid, NULL };
+                                 "1", name, NULL };
     struct rlk_reply *reply = NULL;
     size_t len;
 
+    rlk_diagnose_name(d, name);
     int rc = rlk_diagnose_ask(d, argv, &reply, NULL);
     if (rc != 0)
         return rc;
@@ -395,15 +419,12 @@ static int tell_guard(struct rlk_diagnosis *d)
 
 /* ---- the call */
 
-static int diagnose(struct rlk_diagnosis *d)
+/* What may differ from server to server. */
+static int look_at_server(struct rlk_diagnosis *d)
 {
     struct sample samples[SAMPLES];
 
-    int rc = rlk_diagnose_sentinel(d);
-    if (rc == 0)
-        rc = rlk_diagnose_reach(d);
-    if (rc == 0)
-        rc = take_samples(d, samples);
+    int rc = take_samples(d, samples);
     if (rc == 0)
         rc = rlk_diagnose_load(d);
     if (rc == 0)
@@ -422,6 +443,18 @@ static int diagnose(struct rlk_diagnosis *d)
         rc = tell_scripts(d);
     if (rc == 0)
         rc = rlk_diagnose_leases(d);
+    return rc;
+}
+
+static int diagnose(struct rlk_diagnosis *d)
+{
+    int rc = rlk_diagnose_sentinel(d);
+
+    if (rc == 0)
+        rc = rlk_diagnose_reach(d);
+    if (rc == 0)
+        rc = d->client->route.cluster ? rlk_diagnose_cluster(d, look_at_server)
+                                      : look_at_server(d);
     if (rc == 0)
         rc = tell_messages(d);
     if (rc == 0)

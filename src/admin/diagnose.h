@@ -2,20 +2,35 @@
 /* Shared by the files of rlock_client_diagnose: diagnose.c (the call, and what is
  * measured), diagnose_sentinel.c (the sentinels), diagnose_sentinel_acl.c (the rights
  * there), diagnose_server.c (what the server reports about itself), diagnose_kind.c
- * (whether it is Redis or Valkey at all) and diagnose_acl.c (what the user may do). No
- * other file includes this. Thread: the caller's. */
+ * (whether it is Redis or Valkey at all), diagnose_acl.c (what the user may do) and
+ * diagnose_cluster.c (all masters of a cluster). No other file includes this. Thread: the
+ * caller's. */
 #ifndef RLK_DIAGNOSE_H
 #define RLK_DIAGNOSE_H
 
 #include "client/client.h"
+#include "client/masters.h"
 #include "net/sentinel.h"
 
 #include <syslog.h>
 
-enum { RLK_CONFIG_COUNT = 12, RLK_FACT_SIZE = 160, RLK_FINDING_SIZE = 1200 };
+enum { RLK_CONFIG_COUNT = 15, RLK_FACT_SIZE = 160, RLK_FINDING_SIZE = 1200 };
+
+enum { RLK_RENEWALS_PER_LEASE = 3 };
+
+struct rlk_diagnose_notes;
 
 struct rlk_diagnosis {
     struct rlock_client *client;
+    struct rlk_target *at;            /* the master that is asked; NULL: any server */
+    struct rlk_diagnose_notes *notes; /* collects the findings; NULL: they are reported */
+    /* in a cluster: how many nodes' clocks were read, and how far they are from this
+     * host's, us; how many masters do not answer */
+    unsigned clocks;
+    int64_t clock_least, clock_most;
+    size_t silent;
+    long uncovered; /* hash slots that no node serves, as the masters say */
+    bool knows_uncovered;
     int (*each)(const rlock_finding_t *finding, void *arg);
     void *arg;
     char *info;           /* the reply to INFO; NULL: the server refused it */
@@ -54,11 +69,29 @@ int rlk_diagnose_command(struct rlk_diagnosis *d, const char *const *argv,
 /* Loads what the server reports about itself; rlk_diagnose_forget frees it. */
 int rlk_diagnose_load(struct rlk_diagnosis *d);
 void rlk_diagnose_forget(struct rlk_diagnosis *d);
+/* In a cluster: looks at each master by `look`, and at the cluster. */
+int rlk_diagnose_cluster(struct rlk_diagnosis *d, int (*look)(struct rlk_diagnosis *));
+/* What a master says of the cluster. */
+int rlk_diagnose_cluster_node(struct rlk_diagnosis *d);
+/* Collects a finding of a master. Returns 0 or ENOMEM. */
+int rlk_diagnose_note(struct rlk_diagnosis *d, int severity, const char *topic,
+                      const char *format, const char *text);
+/* Notes how far a node's clock is ahead of this host's, in us. */
+void rlk_diagnose_clock(struct rlk_diagnosis *d, int64_t offset_us);
+/* Borrows a connection to the server that is asked, for rlk_rpc_put. */
+int rlk_diagnose_borrow(struct rlk_diagnosis *d, int64_t until,
+                        struct rlk_target **ret_target, struct rlk_conn **ret_conn);
+/* A name of no lock, whose hash slot is at the server that is asked. */
+enum { RLK_PROBE_NAME_SIZE = RLK_UUID_LEN + 8 };
+void rlk_diagnose_name(const struct rlk_diagnosis *d, char buf[RLK_PROBE_NAME_SIZE]);
+
 /* The findings from that. */
 int rlk_diagnose_server(struct rlk_diagnosis *d);
 /* A value of INFO. False: it has no such value, or was refused. */
 bool rlk_diagnose_in_info(const struct rlk_diagnosis *d, const char *name,
                           char ret_value[RLK_FACT_SIZE]);
+/* The same of another text of this form, or NULL. */
+bool rlk_diagnose_find(const char *text, const char *name, char ret_value[RLK_FACT_SIZE]);
 /* Whether a value of INFO is this text. */
 bool rlk_diagnose_is(const struct rlk_diagnosis *d, const char *info, const char *is);
 /* A number of INFO, or of CONFIG if INFO lacks it; either name may be NULL. "yes" and
@@ -93,8 +126,8 @@ int rlk_diagnose_sentinel(struct rlk_diagnosis *d);
 /* The user's rights at those that were asked. */
 int rlk_diagnose_sentinel_acl(struct rlk_diagnosis *d,
                               const struct rlk_sentinel_ask *ask);
-/* The host of the server: the URL's, or that of the master, which is copied to *master.
- * NULL: a Unix socket. */
+/* The host of the server that is asked: the URL's, a node's, or that of the master of
+ * Sentinel, which is copied to *master. NULL: a Unix socket. */
 const char *rlk_diagnose_sentinel_host(const struct rlk_diagnosis *d,
                                        struct rlk_sentinel_master *master);
 /* Who else can act as this user, or read the traffic. */

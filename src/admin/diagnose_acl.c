@@ -229,7 +229,7 @@ static int subscribe_once(struct search *s, bool ret_refused[SUBSCRIBE_WORDS])
 
     snprintf(channel, sizeof(channel), RLK_MAILBOX_PREFIX "probe:%s:%u", s->name,
              atomic_fetch_add(&count, 1));
-    int rc = rlk_rpc_borrow(s->d->client, until, &target, &conn);
+    int rc = rlk_diagnose_borrow(s->d, until, &target, &conn);
     if (rc != 0)
         return rc;
     for (int i = 0; rc == 0 && i < SUBSCRIBE_WORDS; i++) {

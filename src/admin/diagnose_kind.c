@@ -138,15 +138,15 @@ static int see_it_end(struct rlk_diagnosis *d, const char *key, bool *ret_told,
 int rlk_diagnose_leases(struct rlk_diagnosis *d)
 {
     static atomic_uint count; /* gives concurrent calls different keys */
-    char key[RLK_KEY_SIZE], ms[16];
+    char key[RLK_KEY_SIZE], name[RLK_PROBE_NAME_SIZE], ms[16];
     const char *const set[] = { "SET", key, "", "PX", ms, NULL }, *const del[] = { "DEL",
                                                                                    key,
                                                                                    NULL };
     int64_t left = 0;
     bool told = false, unused;
 
-    snprintf(key, sizeof(key), "rlock:{%s}:probe:%u", d->client->uuid,
-             atomic_fetch_add(&count, 1));
+    rlk_diagnose_name(d, name);
+    snprintf(key, sizeof(key), "rlock:{%s}:probe:%u", name, atomic_fetch_add(&count, 1));
     snprintf(ms, sizeof(ms), "%d", LEASE_MS);
     int rc = ask_number(d, set, &told, &left);
     if (rc == 0 && told) {

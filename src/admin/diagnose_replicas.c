@@ -84,6 +84,7 @@ static bool read_clock(struct rlk_diagnosis *d, char *host, unsigned port,
     struct rlk_conn *conn;
 
     endpoint.sentinels.count = 0; /* it is no question to them */
+    endpoint.cluster.count = 0;
     endpoint.host = host;
     endpoint.path = NULL;
     endpoint.port = (uint16_t)port;
@@ -104,8 +105,7 @@ static bool read_own_clock(struct rlk_diagnosis *d, int64_t *ret_offset)
     struct rlk_conn *conn;
 
     rlk_error_keep(true);
-    bool good =
-        rlk_rpc_borrow(d->client, rlk_inspect_until(d->client), &target, &conn) == 0;
+    bool good = rlk_diagnose_borrow(d, rlk_inspect_until(d->client), &target, &conn) == 0;
     if (good) {
         *ret_offset = rlk_conn_clock_offset_us(conn);
         rlk_rpc_put(target, conn);
@@ -132,6 +132,9 @@ static int tell_replica(struct rlk_diagnosis *d, const char *line, int64_t own)
             host, number);
     long long ms = (theirs - own) / 1000, off = ms < 0 ? -ms : ms;
     bool far = ms > d->client->config.max_skew_ms && ms > SKEW_NOISE_MS;
+    rlk_diagnose_clock(d, theirs);
+    if (d->at && !far) /* told with the clocks of all nodes */
+        return 0;
     return rlk_diagnose_tell(
         d, far ? LOG_WARNING : LOG_INFO, "skew",
         "The clock of the replica at %s:%u is %lld ms %s the server's%s", host, number,
@@ -192,6 +195,12 @@ static int tell_followers(struct rlk_diagnosis *d)
             good, min);
     if (d->client->config.wait.replicas > 0)
         return tell_wait(d, count, min);
+    if (count == 0 && d->at)
+        return rlk_diagnose_tell(
+            d, LOG_WARNING, "replicas",
+            "The master has no replica: when it fails, its hash slots are served by no "
+            "node until it is back, and with cluster-require-full-coverage yes none is. "
+            "Give it one (CLUSTER REPLICATE).");
     if (count == 0)
         return rlk_diagnose_tell(d, LOG_INFO, "replicas",
                                  "The server is a master without replicas: no failover "

@@ -176,6 +176,6 @@ const char *rlk_diagnose_sentinel_host(const struct rlk_diagnosis *d,
 
     if (endpoint->sentinels.count == 0 ||
         !rlk_sentinel_book_present(endpoint->book, master))
-        return endpoint->host;
+        return d->at ? d->at->endpoint->host : endpoint->host;
     return master->address.host;
 }

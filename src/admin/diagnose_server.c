@@ -27,7 +27,12 @@ static const char *const config_names[] = {
     "min-replicas-max-lag",
     "cluster-enabled",
     "client-output-buffer-limit",
+    /* of nodes of a cluster */
+    "cluster-require-full-coverage",
+    "cluster-allow-pubsubshard-when-down",
+    "cluster-node-timeout",
 };
+enum { CONFIG_OF_SERVERS = 12 };
 _Static_assert(sizeof(config_names) / sizeof(config_names[0]) == RLK_CONFIG_COUNT,
                "one place for each");
 
@@ -48,8 +53,10 @@ static int ask_config(struct rlk_diagnosis *d)
 {
     int rc = 0;
 
+    int count = d->at ? RLK_CONFIG_COUNT : CONFIG_OF_SERVERS;
+
     d->config_there = true;
-    for (int i = 0; rc == 0 && d->config_there && i < RLK_CONFIG_COUNT; i++) {
+    for (int i = 0; rc == 0 && d->config_there && i < count; i++) {
         const char *const argv[] = { "CONFIG", "GET", config_names[i], NULL };
         struct rlk_reply *reply;
         size_t len;
@@ -69,12 +76,11 @@ static int ask_config(struct rlk_diagnosis *d)
 
 /* ---- values */
 
-bool rlk_diagnose_in_info(const struct rlk_diagnosis *d, const char *name,
-                          char ret_value[RLK_FACT_SIZE])
+bool rlk_diagnose_find(const char *text, const char *name, char ret_value[RLK_FACT_SIZE])
 {
     size_t len = strlen(name);
 
-    for (const char *at = d->info; at; at = strchr(at, '\n')) {
+    for (const char *at = text; at; at = strchr(at, '\n')) {
         at += *at == '\n';
         if (strncmp(at, name, len) == 0 && at[len] == ':') {
             rlk_diagnose_copy(ret_value, at + len + 1);
@@ -82,6 +88,12 @@ bool rlk_diagnose_in_info(const struct rlk_diagnosis *d, const char *name,
         }
     }
     return false;
+}
+
+bool rlk_diagnose_in_info(const struct rlk_diagnosis *d, const char *name,
+                          char ret_value[RLK_FACT_SIZE])
+{
+    return rlk_diagnose_find(d->info, name, ret_value);
 }
 
 static bool in_config(const struct rlk_diagnosis *d, const char *name,
@@ -166,6 +178,8 @@ void rlk_diagnose_forget(struct rlk_diagnosis *d)
 {
     free(d->info);
     d->info = NULL;
+    d->hello_name[0] = d->hello_version[0] = '\0';
+    memset(d->config, 0, sizeof(d->config));
 }
 
 long rlk_diagnose_version(const struct rlk_diagnosis *d)
@@ -216,30 +230,18 @@ static int tell_version(struct rlk_diagnosis *d)
     return rlk_diagnose_tell(d, LOG_INFO, "version", "%s %s is new enough.", name, value);
 }
 
-static unsigned count_nodes(struct rlk_cluster *cluster)
-{
-    unsigned count = 0;
-
-    while (rlk_cluster_at(cluster, count))
-        count++;
-    return count;
-}
-
 static int tell_cluster(struct rlk_diagnosis *d)
 {
     long long on = rlk_diagnose_number(d, "cluster_enabled", "cluster-enabled");
 
-    if (on < 0)
+    if (on < 0 && !d->at)
         return rlk_diagnose_tell(d, LOG_NOTICE, "cluster",
                                  "Whether it is a cluster's node" UNSEEN);
-    if (on == 0)
+    if (on == 0 && !d->at)
         return rlk_diagnose_tell(d, LOG_INFO, "cluster",
                                  "The server is not a node of a cluster.");
-    if (d->client->route.cluster)
-        return rlk_diagnose_tell(d, LOG_INFO, "cluster",
-                                 "The server is a node of a cluster, in which %u nodes "
-                                 "have hash slots.",
-                                 count_nodes(d->client->route.cluster));
+    if (d->at)
+        return rlk_diagnose_cluster_node(d);
     return rlk_diagnose_tell(d, LOG_ERR, "cluster",
                              "The server is a node of a cluster: a lock whose hash slot "
                              "belongs to another node fails with EPROTO. Use a URL that "

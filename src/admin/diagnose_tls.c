@@ -16,8 +16,7 @@ static bool look(struct rlk_diagnosis *d, struct rlk_tls_facts *ret_facts)
     struct rlk_conn *conn;
 
     rlk_error_keep(true);
-    bool good =
-        rlk_rpc_borrow(d->client, rlk_inspect_until(d->client), &target, &conn) == 0;
+    bool good = rlk_diagnose_borrow(d, rlk_inspect_until(d->client), &target, &conn) == 0;
     if (good) {
         good = rlk_conn_look_at_tls(conn, ret_facts);
         rlk_rpc_put(target, conn);

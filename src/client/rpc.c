@@ -506,6 +506,25 @@ int rlk_rpc_command(struct rlock_client *client, const char *key, int argc,
     return run_command(&v, argc, argv, ret_answer, ret_reply);
 }
 
+/* The server did not answer. */
+static void note_silence(struct rlk_target *target)
+{
+    if (!rlk_route_is_cluster(&target->client->route))
+        return;
+    rlk_cluster_failed(target);
+    rlk_cluster_reload(target->client->route.cluster);
+}
+
+int rlk_rpc_borrow_at(struct rlk_target *target, int64_t until,
+                      struct rlk_conn **ret_conn)
+{
+    int rc = rlk_pool_get(target->pool, until, ret_conn);
+
+    if (rc == ENOTCONN)
+        note_silence(target);
+    return rc;
+}
+
 int rlk_rpc_command_at(struct rlk_target *target, int argc, const char *const *argv,
                        int64_t until, struct rlk_answer *ret_answer,
                        struct rlk_reply **ret_reply)
@@ -513,8 +532,13 @@ int rlk_rpc_command_at(struct rlk_target *target, int argc, const char *const *a
     struct visit v = visit_to(target->client, until);
 
     v.target = target;
-    int rc = rlk_pool_get(target->pool, until, &v.conn);
-    return rc != 0 ? rc : run_command(&v, argc, argv, ret_answer, ret_reply);
+    int rc = rlk_rpc_borrow_at(target, until, &v.conn);
+    if (rc != 0)
+        return rc;
+    rc = run_command(&v, argc, argv, ret_answer, ret_reply);
+    if (ret_answer->outcome == RLK_UNKNOWN)
+        note_silence(target);
+    return rc;
 }
 
 int rlk_rpc_borrow(struct rlock_client *client, int64_t until,
