@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "client/client.h"
+#include "client/masters.h"
 #include "client/rpc.h"
 
 #include <stdio.h>
@@ -80,17 +81,19 @@ struct rlk_client_list rlk_client_list_list(struct rlock_client *client, int64_t
 {
     struct rlk_client_list peers = { 0 };
     static const char *const argv[] = { "CLIENT", "LIST" };
-    struct rlk_target *at;
+    struct rlk_masters masters = { .count = 0 };
 
-    for (size_t i = 0; (at = rlk_rpc_server(client, i, until)) != NULL; i++) {
+    (void)rlk_masters_get(client, until, &masters);
+    for (size_t i = 0; i < masters.count; i++) {
         struct rlk_reply *reply = NULL;
         struct rlk_answer answer;
         size_t size;
-        (void)rlk_rpc_command_at(at, 2, argv, until, &answer, &reply);
+        (void)rlk_rpc_command_at(masters.each[i], 2, argv, until, &answer, &reply);
         if (reply && rlk_reply_type(reply) == RLK_REPLY_STRING)
             add_text(&peers, rlk_reply_string(reply, &size));
         rlk_reply_free(reply);
     }
+    rlk_masters_put(&masters);
     rlk_error_clear();
     index_peers(&peers);
     return peers;

@@ -2,8 +2,8 @@
 /*
  * The masters of a cluster, one after the other, and what they say of the cluster. The
  * findings of all masters are collected first: what all say is reported once, and what
- * only some say is reported with their addresses. Thread: any. Blocks: network, as for one server,
- * for each master.
+ * only some say is reported with their addresses. Thread: any. Blocks: network, as for
+ * one server, for each master.
  */
 #include "admin/diagnose.h"
 

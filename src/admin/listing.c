@@ -8,6 +8,7 @@
  */
 #include "admin/client_list.h"
 #include "admin/inspect.h"
+#include "admin/listing_cover.h"
 #include "base/clock.h"
 #include "base/fork.h"
 #include "client/rpc.h"
@@ -31,8 +32,10 @@ enum {
 
 struct walk {
     struct rlock_client *client;
-    struct rlk_target *at; /* the server */
+    struct rlk_target *at;           /* the server */
+    struct rlk_listing_cover *cover; /* in a cluster; else NULL */
     struct rlk_client_list peers;
+    bool ended;   /* by the callback */
     int64_t owed; /* the server's time that is not paused for yet, ns; at first negative:
                      what may be taken at once */
     int64_t way;  /* a round trip without the server's work, ns; 0: not measured yet */
@@ -186,8 +189,11 @@ static int walk_key(struct walk *walk, const char *name,
                          rlk_inspect_until(walk->client), &hidden, &info);
 
     note_request(walk, begun);
-    if (rc == 0)
-        return tell(info, each, arg);
+    if (rc == 0) {
+        rc = tell(info, each, arg);
+        walk->ended = rc != 0;
+        return rc;
+    }
     if (rc == ENOENT || rc == EPROTO || (hidden && is_hidden(walk->client, name)))
         return 0; /* gone since then, or not a lock, or SCAN shows more than the ACL
                      allows */
@@ -210,7 +216,8 @@ static int walk_server(struct walk *walk, const char *pattern,
         for (size_t i = 0; rc == 0 && i < rlk_reply_count(keys); i++) {
             size_t len;
             const char *name = rlk_reply_text_at(keys, i, &len);
-            if (name && strlen(name) == len && rlk_key_check(name, len) == 0)
+            if (name && strlen(name) == len && rlk_key_check(name, len) == 0 &&
+                (!walk->cover || rlk_listing_cover_wants(walk->cover, name, len)))
                 rc = walk_key(walk, name, each, arg);
         }
         rlk_reply_free(reply);
@@ -218,20 +225,53 @@ static int walk_server(struct walk *walk, const char *pattern,
     return rc;
 }
 
-/* rule: P25 */
+enum { ROUND_PAUSE_MS = 100 };
+
+/* rule: P25, P26 */
+/* Goes to all masters, and again to those that have hash slots which were elsewhere
+ * meanwhile. */
+static int walk_cluster(struct walk *walk, const char *pattern,
+                        int (*each)(const rlock_info_t *info, void *arg), void *arg)
+{
+    bool again;
+    int rc;
+
+    do {
+        again = false;
+        rc = rlk_listing_cover_begin(walk->cover);
+        while (rc == 0 && (walk->at = rlk_listing_cover_next(walk->cover)) != NULL) {
+            rc = walk_server(walk, pattern, each, arg);
+            if (rc == 0)
+                rc = rlk_listing_cover_check(walk->cover);
+            if (rc != ENOTCONN || walk->ended)
+                continue;
+            rlk_listing_cover_missed(walk->cover);
+            rc = 0;
+        }
+        if (rc == 0)
+            rc = rlk_listing_cover_end(walk->cover, &again);
+        if (rc == 0 && again)
+            rc = pause_for(walk, ROUND_PAUSE_MS * RLK_NS_PER_MS);
+    } while (rc == 0 && again);
+    return rc;
+}
+
 static int walk_all(struct rlock_client *client, const char *pattern,
                     int (*each)(const rlock_info_t *info, void *arg), void *arg)
 {
     struct walk walk = { .client = client, .owed = -AT_ONCE_MS * RLK_NS_PER_MS };
     int64_t begun = rlk_clock_boot();
-    int rc = 0;
+    int rc;
 
     walk.peers = rlk_client_list_list(client, rlk_inspect_until(client));
     note_request(&walk, begun);
-    for (size_t i = 0; rc == 0; i++) {
-        walk.at = rlk_rpc_server(client, i, rlk_inspect_until(client));
-        if (!walk.at)
-            break;
+    if (client->route.cluster) {
+        walk.cover = rlk_listing_cover_create(client);
+        rc = walk.cover ? walk_cluster(&walk, pattern, each, arg)
+                        : rlk_error_set(ENOMEM, "out of memory");
+        rlk_listing_cover_free(walk.cover);
+    } else {
+        walk.at = &client->route.target;
         rc = walk_server(&walk, pattern, each, arg);
     }
     rlk_client_list_free(&walk.peers);

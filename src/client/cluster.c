@@ -377,6 +377,8 @@ int rlk_cluster_apply(struct rlk_cluster *cluster, const struct rlk_cluster_map 
         rlk_url_cluster_real(url, &host, &port);
         nodes[i + 1] = get_locked(cluster, host, port);
         good = nodes[i + 1] != NULL;
+        if (good)
+            memcpy(nodes[i + 1]->id, map->masters[i].id, sizeof(map->masters[i].id));
     }
     for (unsigned i = 0; good && i < RLK_HASH_SLOTS; i++)
         set_owner_locked(cluster, i, nodes[map->owner[i]], changes);

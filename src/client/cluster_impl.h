@@ -16,11 +16,12 @@ struct rlk_node {
     struct rlk_node *chain;
     uint16_t index; /* in the table, plus 1 */
 
-    bool watched, listened;  /* the two threads know it; guarded by joining */
-    atomic_bool used;        /* both do */
-    atomic_bool wanted;      /* is to be joined */
-    atomic_uint hash_slots;  /* how many it has */
-    _Atomic int64_t away_at; /* when it last did not answer; 0: never */
+    char id[RLK_CLUSTER_ID_SIZE]; /* as the last map says; guarded by mu */
+    bool watched, listened;       /* the two threads know it; guarded by joining */
+    atomic_bool used;             /* both do */
+    atomic_bool wanted;           /* is to be joined */
+    atomic_uint hash_slots;       /* how many it has */
+    _Atomic int64_t away_at;      /* when it last did not answer; 0: never */
 };
 
 /* The nodes by index. It grows by a copy; threads may still read the earlier ones. */

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int no_memory(void)
 {
@@ -22,6 +23,7 @@ static void collect_locked(struct rlk_cluster *cluster, struct rlk_masters *mast
         uint16_t index = atomic_load(&cluster->owner[i]);
         if (index != 0 && places[index] == 0) {
             struct rlk_node *node = rlk_cluster_node(cluster, index - 1u);
+            memcpy(masters->ids[masters->count], node->id, sizeof(node->id));
             masters->each[masters->count++] = &node->target;
             places[index] = (uint16_t)masters->count;
         }
@@ -38,7 +40,8 @@ static int get_of_cluster(struct rlk_cluster *cluster, struct rlk_masters *maste
     size_t count = atomic_load(&cluster->count);
     uint16_t *places = calloc(count + 1, sizeof(*places)); /* [0] stays 0 */
     masters->each = calloc(count + 1, sizeof(struct rlk_target *));
-    if (masters->owner && masters->each && places)
+    masters->ids = calloc(count + 1, sizeof(*masters->ids));
+    if (masters->owner && masters->each && masters->ids && places)
         collect_locked(cluster, masters, places);
     else
         rc = no_memory();
@@ -75,8 +78,29 @@ int rlk_masters_get(struct rlock_client *client, int64_t until,
 void rlk_masters_put(struct rlk_masters *masters)
 {
     free((void *)masters->each);
+    free(masters->ids);
     free(masters->owner);
     *masters = (struct rlk_masters){ .count = 0 };
+}
+
+/* A node may name itself otherwise than others name it: the ids decide, where both are
+ * known. */
+size_t rlk_masters_find(const struct rlk_masters *masters,
+                        const struct rlock_client *client,
+                        const struct rlk_cluster_master *master)
+{
+    const char *host = master->host;
+    uint16_t port = master->port;
+
+    rlk_url_cluster_real(&client->config.endpoint.cluster, &host, &port);
+    for (size_t i = 0; i < masters->count; i++) {
+        const struct rlk_endpoint *endpoint = masters->each[i]->endpoint;
+        if (masters->ids[i][0] && master->id[0]
+                ? strcmp(masters->ids[i], master->id) == 0
+                : endpoint->port == port && strcmp(endpoint->host, host) == 0)
+            return i + 1;
+    }
+    return 0;
 }
 
 unsigned rlk_masters_uncovered(const struct rlk_masters *masters)

@@ -554,18 +554,6 @@ int rlk_rpc_borrow(struct rlock_client *client, int64_t until,
     return 0;
 }
 
-struct rlk_target *rlk_rpc_server(struct rlock_client *client, size_t i, int64_t until)
-{
-    struct rlk_cluster *cluster = client->route.cluster;
-
-    if (!cluster)
-        return i == 0 ? &client->route.target : NULL;
-    if (i == 0 && !rlk_cluster_at(cluster, 0) &&
-        rlk_cluster_await(cluster, NULL, 0, until) != 0)
-        return &client->route.target; /* the next request says why */
-    return rlk_cluster_at(cluster, i);
-}
-
 /* rule: P14 */
 int rlk_rpc_check_aof(struct rlock_client *client)
 {

@@ -66,7 +66,5 @@ int rlk_rpc_borrow(struct rlock_client *client, int64_t until,
 /* The same to this server. */
 int rlk_rpc_borrow_at(struct rlk_target *target, int64_t until,
                       struct rlk_conn **ret_conn);
-/* The i-th server that has locks; NULL: there are no more. */
-struct rlk_target *rlk_rpc_server(struct rlock_client *client, size_t i, int64_t until);
 
 #endif

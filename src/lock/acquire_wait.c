@@ -45,9 +45,10 @@ static void nap(struct rlk_acquire_op *op)
         return;
     }
     int64_t end = ns == RLK_NEVER ? RLK_NEVER : rlk_clock_add(rlk_clock_mono(), ns);
-    struct rlk_target *target = rlk_route_to(&params->client->route, op->lock);
+    struct rlk_route *route = &params->client->route;
     if (op->sleep != RLK_SLEEP_BY_MAIL ||
-        !rlk_leader_begin_locked(target, params->thread, end))
+        rlk_route_is_cluster(route) || /* there the subscriber reads all mail */
+        !rlk_leader_begin_locked(&route->target, params->thread, end))
         rlk_sync_cond_wait(&params->thread->cond, &reg->mu, end);
 }
 
