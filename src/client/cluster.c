@@ -16,6 +16,7 @@ enum {
     TABLE_FIRST = 16,
     NODES_MAX = RLK_HASH_SLOTS,
     WORD_BITS = 64,
+    KEEP_MS = 5000, /* so long a node without hash slots stays; they may come back */
     MOVED_AGAIN_MS = 100, /* at least between two changes of a hash slot by MOVED */
     AWAY_MS = 5000        /* for so long a node that did not answer is the last choice */
 };
@@ -25,11 +26,6 @@ struct changes {
     uint64_t bits[RLK_HASH_SLOTS / WORD_BITS];
     bool any;
 };
-
-static struct rlk_node *node_of(const struct rlk_target *target)
-{
-    return RLK_CONTAINER_OF(target, struct rlk_node, target);
-}
 
 /* ---- the nodes */
 
@@ -75,62 +71,85 @@ static void free_node(struct rlk_node *node)
     free(node);
 }
 
-static struct rlk_node *make_node(struct rlk_cluster *cluster, const char *host,
-                                  uint16_t port)
+/* Makes a node of zeroed memory, or of an unused one. False: out of memory. */
+static bool set_up_node(struct rlk_cluster *cluster, struct rlk_node *node,
+                        const char *host, uint16_t port)
 {
     struct rlock_client *client = cluster->client;
-    struct rlk_node *node = calloc(1, sizeof(*node));
 
-    if (!node)
-        return NULL;
     node->endpoint = client->config.endpoint;
     node->endpoint.host = strdup(host);
     node->endpoint.port = port;
     rlk_url_label(node->endpoint.label, sizeof(node->endpoint.label), host, port);
-    if (!node->endpoint.host ||
-        rlk_target_init(&node->target, client, &node->endpoint) != 0) {
-        free_node(node);
-        return NULL;
-    }
-    return node;
+    if (node->endpoint.host &&
+        rlk_target_init(&node->target, client, &node->endpoint) == 0)
+        return true;
+    free(node->endpoint.host);
+    node->endpoint.host = NULL;
+    return false;
 }
 
-static struct rlk_node **bucket_of(struct rlk_cluster *cluster, const char *host,
-                                   uint16_t port)
+struct rlk_node **rlk_cluster_bucket_locked(struct rlk_cluster *cluster, const char *host,
+                                            uint16_t port)
 {
     uint64_t hash = rlk_key_hash(host, strlen(host)) + port;
 
     return &cluster->buckets[hash % RLK_CLUSTER_BUCKETS];
 }
 
-static struct rlk_node *get_locked(struct rlk_cluster *cluster, const char *host,
-                                   uint16_t port)
+/* Locks: holds mu. */
+static struct rlk_node *reuse_locked(struct rlk_cluster *cluster, const char *host,
+                                     uint16_t port)
 {
-    struct rlk_node **bucket = bucket_of(cluster, host, port), *node = *bucket;
-    size_t count = atomic_load(&cluster->count);
+    struct rlk_node *node = cluster->unused;
 
-    while (node &&
-           (node->endpoint.port != port || strcmp(node->endpoint.host, host) != 0))
-        node = node->chain;
-    if (node || count == NODES_MAX || !need_room_locked(cluster))
-        return node;
-    node = make_node(cluster, host, port);
+    if (!set_up_node(cluster, node, host, port))
+        return NULL;
+    cluster->unused = node->chain;
+    node->state = RLK_NODE_LIVE;
+    atomic_store(&node->let_go, false);
+    return node;
+}
+
+/* Locks: holds mu. */
+static struct rlk_node *make_locked(struct rlk_cluster *cluster, const char *host,
+                                    uint16_t port)
+{
+    size_t count = atomic_load(&cluster->count);
+    bool has_room = count < NODES_MAX && need_room_locked(cluster);
+    struct rlk_node *node = has_room ? calloc(1, sizeof(*node)) : NULL;
+
     if (!node)
         return NULL;
-    node->chain = *bucket;
-    *bucket = node;
+    if (!set_up_node(cluster, node, host, port)) {
+        free(node);
+        return NULL;
+    }
     node->index = (uint16_t)(count + 1);
     atomic_store(&atomic_load(&cluster->table)->nodes[count], node);
     atomic_store(&cluster->count, count + 1);
     return node;
 }
 
-struct rlk_node *rlk_cluster_get(struct rlk_cluster *cluster, const char *host,
-                                 uint16_t port)
+/* The node of this address, made if need be. NULL: out of memory. Locks: holds mu. */
+static struct rlk_node *get_locked(struct rlk_cluster *cluster, const char *host,
+                                   uint16_t port)
 {
-    rlk_sync_mutex_lock(&cluster->mu);
-    struct rlk_node *node = get_locked(cluster, host, port);
-    rlk_sync_mutex_unlock(&cluster->mu);
+    struct rlk_node **bucket = rlk_cluster_bucket_locked(cluster, host, port),
+                    *node = *bucket;
+
+    while (node &&
+           (node->endpoint.port != port || strcmp(node->endpoint.host, host) != 0))
+        node = node->chain;
+    if (node)
+        return node;
+    node = cluster->unused ? reuse_locked(cluster, host, port)
+                           : make_locked(cluster, host, port);
+    if (!node)
+        return NULL;
+    node->chain = *bucket;
+    *bucket = node;
+    atomic_store(&cluster->departs, true); /* it has no hash slots yet */
     return node;
 }
 
@@ -161,6 +180,8 @@ int rlk_cluster_create(struct rlk_cluster **ret_cluster, struct rlock_client *cl
     if (!cluster)
         return rc;
     cluster->client = client;
+    cluster->sweep_at = RLK_NEVER;
+    cluster->keep_ns = KEEP_MS * RLK_NS_PER_MS;
     struct rlk_node_table *table = make_table(TABLE_FIRST);
     atomic_store(&cluster->table, table);
     if (table)
@@ -213,55 +234,12 @@ void rlk_cluster_free(struct rlk_cluster *cluster)
     free(cluster);
 }
 
-/* ---- use */
-
-void rlk_cluster_use(struct rlk_target *target)
-{
-    struct rlk_cluster *cluster = target->client->route.cluster;
-    struct rlk_node *node = node_of(target);
-
-    if (atomic_load_explicit(&node->used, memory_order_acquire))
-        return;
-    rlk_sync_mutex_lock(&cluster->joining);
-    /* The loops run already: the client's own target is a member of both. */
-    if (!node->watched && !cluster->leaving)
-        node->watched = rlk_watchdog_join(target) == 0;
-    if (node->watched && !node->listened && !cluster->leaving)
-        node->listened = rlk_subscriber_join(target) == 0;
-    atomic_store_explicit(&node->used, node->watched && node->listened,
-                          memory_order_release);
-    rlk_sync_mutex_unlock(&cluster->joining);
-}
-
-void rlk_cluster_want(struct rlk_target *target)
-{
-    struct rlk_node *node = node_of(target);
-
-    if (atomic_load(&node->used))
-        return;
-    atomic_store(&node->wanted, true);
-    atomic_store(&target->client->route.cluster->joins, true);
-}
-
-void rlk_cluster_use_wanted(struct rlk_cluster *cluster)
-{
-    if (!atomic_exchange(&cluster->joins, false))
-        return;
-    for (size_t i = 0; i < atomic_load(&cluster->count); i++) {
-        struct rlk_node *node = rlk_cluster_node(cluster, i);
-        if (atomic_exchange(&node->wanted, false))
-            rlk_cluster_use(&node->target);
-    }
-}
-
 /* ---- routes */
 
 static struct rlk_node *owner_of(struct rlk_cluster *cluster, unsigned hash_slot)
 {
-    uint16_t index =
-        atomic_load_explicit(&cluster->owner[hash_slot], memory_order_acquire);
-
-    return index == 0 ? NULL : rlk_cluster_node(cluster, index - 1u);
+    return rlk_cluster_node_at(
+        cluster, atomic_load_explicit(&cluster->owner[hash_slot], memory_order_acquire));
 }
 
 /* rule: P18 */
@@ -292,7 +270,7 @@ struct rlk_target *rlk_cluster_to_any(struct rlk_cluster *cluster)
         struct rlk_target *target = rlk_cluster_at(cluster, i);
         if (!target)
             break;
-        if (!rlk_cluster_is_away(node_of(target), now))
+        if (!rlk_cluster_is_away(rlk_cluster_node_of(target), now))
             return target;
     }
     return first ? first : &cluster->client->route.target;
@@ -307,7 +285,7 @@ bool rlk_cluster_is_away(const struct rlk_node *node, int64_t now)
 
 bool rlk_cluster_serves(const struct rlk_target *target)
 {
-    return atomic_load(&node_of(target)->hash_slots) > 0;
+    return atomic_load(&rlk_cluster_node_of(target)->hash_slots) > 0;
 }
 
 unsigned rlk_cluster_changes(const struct rlk_cluster *cluster)
@@ -325,8 +303,8 @@ static void set_owner_locked(struct rlk_cluster *cluster, unsigned hash_slot,
 
     if (before == node)
         return;
-    if (before)
-        atomic_fetch_sub(&before->hash_slots, 1);
+    if (before && atomic_fetch_sub(&before->hash_slots, 1) == 1)
+        atomic_store(&cluster->departs, true);
     if (node)
         atomic_fetch_add(&node->hash_slots, 1);
     atomic_store_explicit(&cluster->owner[hash_slot], node ? node->index : 0,
@@ -390,39 +368,37 @@ int rlk_cluster_apply(struct rlk_cluster *cluster, const struct rlk_cluster_map 
     return good ? 0 : ENOMEM;
 }
 
-struct rlk_target *rlk_cluster_named(struct rlk_target *from,
+/* The node that a redirect of `from` names; NULL: not known. Locks: holds mu. */
+static struct rlk_node *named_locked(struct rlk_target *from,
                                      const struct rlk_redirect *redirect)
 {
-    struct rlk_cluster *cluster = from->client->route.cluster;
     const char *host = redirect->host[0] ? redirect->host : from->endpoint->host;
     uint16_t port = redirect->port;
 
     if (strcmp(host, "?") == 0)
         return NULL;
     rlk_url_cluster_real(&from->client->config.endpoint.cluster, &host, &port);
-    struct rlk_node *node = rlk_cluster_get(cluster, host, port);
-    return node ? &node->target : NULL;
+    return get_locked(from->client->route.cluster, host, port);
 }
 
 /* rule: P18 */
 void rlk_cluster_moved(struct rlk_target *from, const struct rlk_redirect *redirect)
 {
     struct rlk_cluster *cluster = from->client->route.cluster;
-    struct rlk_target *to = rlk_cluster_named(from, redirect);
     int64_t *moved_at = &cluster->moved_at[redirect->hash_slot % RLK_CLUSTER_BUCKETS];
     struct changes changes = { .any = false };
     int64_t now = rlk_clock_boot();
 
-    if (to && to != from) {
-        rlk_sync_mutex_lock(&cluster->mu);
-        /* two nodes may name each other for a while */
-        if (now - *moved_at >= MOVED_AGAIN_MS * RLK_NS_PER_MS || *moved_at == 0) {
-            *moved_at = now;
-            set_owner_locked(cluster, redirect->hash_slot, node_of(to), &changes);
-        }
-        rlk_sync_mutex_unlock(&cluster->mu);
-        follow(cluster, &changes);
+    rlk_sync_mutex_lock(&cluster->mu);
+    struct rlk_node *to = named_locked(from, redirect);
+    /* two nodes may name each other for a while */
+    bool again = *moved_at != 0 && now - *moved_at < MOVED_AGAIN_MS * RLK_NS_PER_MS;
+    if (to && &to->target != from && !again) {
+        *moved_at = now;
+        set_owner_locked(cluster, redirect->hash_slot, to, &changes);
     }
+    rlk_sync_mutex_unlock(&cluster->mu);
+    follow(cluster, &changes);
     rlk_cluster_reload(cluster);
 }
 
@@ -430,29 +406,17 @@ void rlk_cluster_moved(struct rlk_target *from, const struct rlk_redirect *redir
 void rlk_cluster_asked(struct rlk_target *from, const struct rlk_redirect *redirect)
 {
     struct rlk_cluster *cluster = from->client->route.cluster;
-    struct rlk_target *to = rlk_cluster_named(from, redirect);
 
-    if (!to)
-        return;
     rlk_sync_mutex_lock(&cluster->mu);
+    struct rlk_node *to = named_locked(from, redirect);
     _Atomic uint16_t *importers = atomic_load(&cluster->importers);
     if (!importers) {
         importers = calloc(RLK_HASH_SLOTS, sizeof(*importers));
         atomic_store(&cluster->importers, importers);
     }
-    if (importers)
-        atomic_store(&importers[redirect->hash_slot], node_of(to)->index);
+    if (importers && to)
+        atomic_store(&importers[redirect->hash_slot], to->index);
     rlk_sync_mutex_unlock(&cluster->mu);
-}
-
-struct rlk_target *rlk_cluster_importer(struct rlk_cluster *cluster, const char *name,
-                                        size_t name_len)
-{
-    _Atomic uint16_t *importers = atomic_load(&cluster->importers);
-    uint16_t index =
-        importers ? atomic_load(&importers[rlk_key_hash_slot(name, name_len)]) : 0;
-
-    return index == 0 ? NULL : &rlk_cluster_node(cluster, index - 1u)->target;
 }
 
 /* ---- the map that is to come */
@@ -470,7 +434,7 @@ void rlk_cluster_reload(struct rlk_cluster *cluster)
 
 void rlk_cluster_failed(struct rlk_target *target)
 {
-    atomic_store(&node_of(target)->away_at, rlk_clock_boot());
+    atomic_store(&rlk_cluster_node_of(target)->away_at, rlk_clock_boot());
 }
 
 void rlk_cluster_end_round(struct rlk_cluster *cluster, int code, const char *text)

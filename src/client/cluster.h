@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The nodes of a client's cluster, and which of them has which hash slots. A node is a
- * target (target.h) of its own, which the two threads know from its first use on. Nodes
- * stay until the client ends, because a request may be on its way to any of them.
+ * target (target.h) of its own, which the two threads know from its first use on. A node
+ * that has had no hash slots for seconds, and that no call uses, is let go:
+ * cluster_sweep.c. Calls say that they use one by rlk_cluster_take and others, and
+ * rlk_cluster_put. The watchdog's thread, which lets go, needs not. The memory stays, for
+ * another node, so that others may look at it without a mutex.
  *
  * The watchdog's thread loads the map of the hash slots, when somebody asks for it:
  * cluster_load.c. A server that says MOVED changes one hash slot at once.
@@ -34,13 +37,23 @@ void rlk_cluster_leave(struct rlk_cluster *cluster);
 void rlk_cluster_free(struct rlk_cluster *cluster);
 
 /* The node that has the hash slot of this name; the client's own target, if none is
- * known. Locks: none. */
+ * known. For the watchdog's thread, for those who hold the registry's mu, and to compare.
+ * Locks: none. */
 struct rlk_target *rlk_cluster_to(struct rlk_cluster *cluster, const char *name,
                                   size_t name_len);
 /* A node that has hash slots; the client's own target, if none is known. Locks: none. */
 struct rlk_target *rlk_cluster_to_any(struct rlk_cluster *cluster);
 /* The i-th node that has hash slots; NULL: there are no more. Locks: none. */
 struct rlk_target *rlk_cluster_at(struct rlk_cluster *cluster, size_t i);
+/* The same nodes for other calls, which put them; the client's own target need not be.
+ * name NULL: any node. Locks: none. */
+struct rlk_target *rlk_cluster_take(struct rlk_cluster *cluster, const char *name,
+                                    size_t name_len);
+/* One more user of a node that the caller uses. */
+void rlk_cluster_take_again(struct rlk_target *target);
+void rlk_cluster_put(struct rlk_target *target);
+/* Whether the node has been let go. */
+bool rlk_cluster_is_let_go(const struct rlk_target *target);
 /* Whether the node has hash slots now. Locks: none. */
 bool rlk_cluster_serves(const struct rlk_target *target);
 
@@ -68,15 +81,23 @@ void rlk_cluster_failed(struct rlk_target *target);
 
 /* `from` said MOVED: changes the map. Locks: takes the registry's mu, too. */
 void rlk_cluster_moved(struct rlk_target *from, const struct rlk_redirect *redirect);
-/* The node that a redirect of `from` names; NULL: not known. */
-struct rlk_target *rlk_cluster_named(struct rlk_target *from,
-                                     const struct rlk_redirect *redirect);
 
 /* `from` said ASK: that is remembered until the hash slot has another node. */
 void rlk_cluster_asked(struct rlk_target *from, const struct rlk_redirect *redirect);
 /* The node that is getting the hash slot of this name; NULL: none, as far as is known. */
 struct rlk_target *rlk_cluster_importer(struct rlk_cluster *cluster, const char *name,
                                         size_t name_len);
+/* The same for other calls than the watchdog's, which put it. */
+struct rlk_target *rlk_cluster_take_importer(struct rlk_cluster *cluster,
+                                             const char *name, size_t name_len);
+
+/* ---- cluster_sweep.c. Thread: the watchdog. Locks: takes the cluster's mutexes, and the
+ * registry's mu. Blocks: no. */
+
+/* Lets go of nodes that are not used any more. Returns when to call again. */
+int64_t rlk_cluster_sweep(struct rlk_cluster *cluster, int64_t now);
+/* How many nodes there are. Thread: any. */
+size_t rlk_cluster_count(struct rlk_cluster *cluster);
 
 /* ---- cluster_load.c. Thread: the watchdog. Locks: take the cluster's and the registry's
  * mu. Blocks: no. */
@@ -88,6 +109,8 @@ void rlk_cluster_load_free(struct rlk_cluster_load *load);
 /* The two of the loop (loop.h). */
 int64_t rlk_cluster_load_step(struct rlk_cluster *cluster, int64_t now);
 int rlk_cluster_load_fd(struct rlk_cluster *cluster, short *ret_events);
+/* Whether nodes are asked now. */
+bool rlk_cluster_load_is_busy(const struct rlk_cluster *cluster);
 /* The client leaves the watchdog. */
 void rlk_cluster_load_stop(struct rlk_cluster *cluster);
 

@@ -69,6 +69,11 @@ void rlk_cluster_load_stop(struct rlk_cluster *cluster)
     cluster->load->conn = NULL;
 }
 
+bool rlk_cluster_load_is_busy(const struct rlk_cluster *cluster)
+{
+    return cluster->load->conn != NULL;
+}
+
 int rlk_cluster_load_fd(struct rlk_cluster *cluster, short *ret_events)
 {
     struct rlk_conn *conn = cluster->load->conn;

@@ -339,12 +339,14 @@ void rlk_loop_leave(struct rlk_loop *loop, struct rlk_loop_member *member)
 {
     rlk_sync_mutex_lock(&loop->mu);
     if (rlk_sync_thread_is_self(loop->thread)) {
+        bool attached = member->attached; /* else it was sent off */
         rlk_list_remove(&member->link);
         member->attached = false;
         loop->member_count--;
         loop->removals++;
         rlk_sync_mutex_unlock(&loop->mu);
-        loop->left(member);
+        if (attached)
+            loop->left(member);
         return;
     }
     member->leaving = true;
@@ -354,4 +356,22 @@ void rlk_loop_leave(struct rlk_loop *loop, struct rlk_loop_member *member)
     if (--loop->member_count == 0)
         stop_locked(loop);
     rlk_sync_mutex_unlock(&loop->mu);
+}
+
+void rlk_loop_send_off(struct rlk_loop *loop, struct rlk_loop_member *member)
+{
+    rlk_sync_mutex_lock(&loop->mu);
+    member->leaving = true;
+    rlk_bell_ring(&loop->bell);
+    rlk_sync_mutex_unlock(&loop->mu);
+}
+
+bool rlk_loop_has_left(struct rlk_loop *loop, struct rlk_loop_member *member)
+{
+    rlk_sync_mutex_lock(&loop->mu);
+    bool has_left = !member->attached;
+    if (has_left)
+        loop->member_count--; /* the client's own member stays */
+    rlk_sync_mutex_unlock(&loop->mu);
+    return has_left;
 }

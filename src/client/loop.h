@@ -68,6 +68,12 @@ int rlk_loop_join(struct rlk_loop *loop, struct rlk_loop_member *member);
  * last member. May be called on the thread itself, also from within a step. */
 void rlk_loop_leave(struct rlk_loop *loop, struct rlk_loop_member *member);
 
+/* As rlk_loop_leave, without waiting: the member has left when rlk_loop_has_left says so,
+ * or rlk_loop_leave returns; one of them has to be called. Not on the thread itself. */
+void rlk_loop_send_off(struct rlk_loop *loop, struct rlk_loop_member *member);
+/* Whether it is not stepped any more; not to be called again then. */
+bool rlk_loop_has_left(struct rlk_loop *loop, struct rlk_loop_member *member);
+
 /* Whether the calling thread is the loop's. */
 bool rlk_loop_is_self(struct rlk_loop *loop);
 

@@ -25,6 +25,7 @@ static void collect_locked(struct rlk_cluster *cluster, struct rlk_masters *mast
             struct rlk_node *node = rlk_cluster_node(cluster, index - 1u);
             memcpy(masters->ids[masters->count], node->id, sizeof(node->id));
             masters->each[masters->count++] = &node->target;
+            rlk_cluster_take_again(&node->target); /* with hash slots it is not let go */
             places[index] = (uint16_t)masters->count;
         }
         masters->owner[i] = places[index];
@@ -77,6 +78,8 @@ int rlk_masters_get(struct rlock_client *client, int64_t until,
 
 void rlk_masters_put(struct rlk_masters *masters)
 {
+    for (size_t i = 0; masters->owner && i < masters->count; i++)
+        rlk_cluster_put(masters->each[i]);
     free((void *)masters->each);
     free(masters->ids);
     free(masters->owner);

@@ -24,7 +24,7 @@ struct rlk_masters {
  * for the caller, with the thread's message. Blocks: until `until` (CLOCK_BOOTTIME). */
 int rlk_masters_get(struct rlock_client *client, int64_t until,
                     struct rlk_masters *ret_masters);
-/* Frees the list. Harmless when zeroed. */
+/* Frees the list; the servers may be let go. Harmless when zeroed. */
 void rlk_masters_put(struct rlk_masters *masters);
 
 /* Which of them it is, plus 1; 0: none, at least by its id and its address. */

@@ -42,14 +42,12 @@ static __attribute__((noinline)) int find_node(struct visit *v, const char *name
 {
     struct rlk_route *route = &v->client->route;
 
-    if (v->asking) {
-        rlk_cluster_use(v->target);
-        return 0;
-    }
-    for (;;) {
+    if (v->asking)
+        v->target = rlk_cluster_take_importer(route->cluster, name, name_len);
+    v->asking = v->asking && v->target;
+    while (!v->asking) {
         v->changes = rlk_cluster_changes(route->cluster);
-        v->target =
-            name ? rlk_route_to_name(route, name, name_len) : rlk_route_to_any(route);
+        v->target = rlk_cluster_take(route->cluster, name, name_len);
         if (!rlk_route_is_nowhere(route, v->target))
             break;
         int rc = rlk_cluster_await(route->cluster, name, name_len, v->until);
@@ -58,6 +56,18 @@ static __attribute__((noinline)) int find_node(struct visit *v, const char *name
     }
     rlk_cluster_use(v->target);
     return 0;
+}
+
+/* No connection to the node could be borrowed. */
+static __attribute__((noinline)) void miss(struct visit *v, int rc)
+{
+    struct rlk_route *route = &v->client->route;
+
+    if (rc == ENOTCONN && !rlk_route_is_nowhere(route, v->target))
+        rlk_cluster_failed(v->target);
+    rlk_cluster_put(v->target);
+    if (rc == ENOTCONN)
+        rlk_cluster_reload(route->cluster);
 }
 
 /* Borrows a connection to the server of the lock. False: the answer says why there is
@@ -77,11 +87,8 @@ static inline bool begin(struct visit *v, const char *name, size_t name_len,
     if (rc == 0)
         return true;
     say_why(rc, answer);
-    if (rc == ENOTCONN && rlk_route_is_cluster(&v->client->route)) {
-        if (!rlk_route_is_nowhere(&v->client->route, v->target))
-            rlk_cluster_failed(v->target);
-        rlk_cluster_reload(v->client->route.cluster);
-    }
+    if (rlk_route_is_cluster(&v->client->route))
+        miss(v, rc);
     return false;
 }
 
@@ -93,11 +100,14 @@ static inline struct visit visit_to(struct rlock_client *client, int64_t until)
 /* Gives a connection back at `now`. */
 static void put_at(struct rlk_target *target, struct rlk_conn *conn, int64_t now)
 {
+    struct rlock_client *client = target->client;
     bool moved = rlk_conn_state(conn) == RLK_CONN_DEAD && rlk_conn_moved(conn);
 
     rlk_pool_put_at(target->pool, conn, now);
+    if (rlk_route_is_cluster(&client->route))
+        rlk_cluster_put(target);
     if (moved)
-        rlk_subscriber_look(target->client);
+        rlk_subscriber_look(client);
 }
 
 void rlk_rpc_put(struct rlk_target *target, struct rlk_conn *conn)
@@ -147,14 +157,14 @@ static __attribute__((noinline)) bool follow(struct visit *v,
         rlk_cluster_failed(v->target);
     if (redirect && !asks)
         rlk_cluster_moved(v->target, redirect);
-    else if (!asks && !answer->split)
+    else if (asks)
+        rlk_cluster_asked(v->target, redirect);
+    else if (!answer->split)
         rlk_cluster_reload(v->client->route.cluster);
     if (!redirect || v->asking || v->redirects++ >= REDIRECTS_MAX)
         return false;
-    struct rlk_target *to = asks ? rlk_cluster_named(v->target, redirect) : v->target;
     v->asking = asks;
-    v->target = to;
-    return to != NULL;
+    return true;
 }
 
 /* The round trip is over: counts it, and gives the connection back. A thread that stood
@@ -522,6 +532,8 @@ int rlk_rpc_borrow_at(struct rlk_target *target, int64_t until,
 
     if (rc == ENOTCONN)
         note_silence(target);
+    if (rc == 0 && rlk_route_is_cluster(&target->client->route))
+        rlk_cluster_take_again(target);
     return rc;
 }
 

@@ -55,7 +55,7 @@ enum { RLK_RPC_WORDS_MAX = 8 };
 int rlk_rpc_command(struct rlock_client *client, const char *key, int argc,
                     const char *const *argv, int64_t until, struct rlk_answer *ret_answer,
                     struct rlk_reply **ret_reply);
-/* The same at this server. */
+/* The same at this server, which the caller uses (masters.h). */
 int rlk_rpc_command_at(struct rlk_target *target, int argc, const char *const *argv,
                        int64_t until, struct rlk_answer *ret_answer,
                        struct rlk_reply **ret_reply);
@@ -63,7 +63,7 @@ int rlk_rpc_command_at(struct rlk_target *target, int argc, const char *const *a
  * caller. */
 int rlk_rpc_borrow(struct rlock_client *client, int64_t until,
                    struct rlk_target **ret_target, struct rlk_conn **ret_conn);
-/* The same to this server. */
+/* The same to this server, which the caller uses (masters.h). */
 int rlk_rpc_borrow_at(struct rlk_target *target, int64_t until,
                       struct rlk_conn **ret_conn);
 

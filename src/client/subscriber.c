@@ -105,6 +105,28 @@ void rlk_subscriber_leave(struct rlk_target *target)
     rlk_loop_leave(&loop, &target->subscription.member);
 }
 
+void rlk_subscriber_send_off(struct rlk_target *target)
+{
+    rlk_loop_send_off(&loop, &target->subscription.member);
+}
+
+bool rlk_subscriber_has_left(struct rlk_target *target)
+{
+    return rlk_loop_has_left(&loop, &target->subscription.member);
+}
+
+/* Other threads may read the atomic fields, which stand before all others. */
+void rlk_subscriber_reset(struct rlk_subscription *sub)
+{
+    const size_t from = offsetof(struct rlk_subscription, member);
+
+    atomic_store(&sub->subscribed, false);
+    atomic_store(&sub->hears, false);
+    atomic_store(&sub->unheard_at, 0);
+    atomic_store(&sub->away_since, 0);
+    memset((char *)sub + from, 0, sizeof(*sub) - from);
+}
+
 void rlk_subscriber_look(struct rlock_client *client)
 {
     rlk_registry_lock(&client->registry);

@@ -11,6 +11,14 @@
 
 /* A target's part; used by the thread only, except `member` and the atomic fields. */
 struct rlk_subscription {
+    /* atomic: read by all threads, also when the target is not used any more */
+    atomic_bool subscribed; /* to the mailbox, confirmed by the server */
+    atomic_bool hears;      /* and no reply of the server is due */
+    /* A request that was sent at this time found no subscriber of the mailbox; 0:
+     * none. Set by the watchdog. */
+    _Atomic int64_t unheard_at;
+    _Atomic int64_t away_since; /* told_down: when the server last answered; else 0 */
+
     struct rlk_loop_member member;
     struct rlk_conn *conn;
     enum { RLK_SUB_DOWN, RLK_SUB_OPENING, RLK_SUB_JOINING, RLK_SUB_UP } state;
@@ -22,20 +30,14 @@ struct rlk_subscription {
     int64_t answer_due; /* of SUBSCRIBE or PING; RLK_NEVER: no reply is due */
     int64_t asked_at;   /* when that request, or the attempt to connect, began */
     int64_t ping_at;
-    atomic_bool subscribed; /* to the mailbox, confirmed by the server */
-    atomic_bool hears;      /* and no reply of the server is due */
     struct sockaddr_storage address;
     socklen_t address_len;
     unsigned address_moves; /* the count of moves at that time */
-    /* A request that was sent at this time found no subscriber of the mailbox; 0:
-     * none. Set by the watchdog. */
-    _Atomic int64_t unheard_at;
-    int64_t up_at;    /* when SUBSCRIBE was last confirmed */
-    int64_t leave_at; /* the earliest time to leave a server that is another one */
-    int64_t rested;   /* how long the last connection was silent before it was closed */
+    int64_t up_at;          /* when SUBSCRIBE was last confirmed */
+    int64_t leave_at;       /* the earliest time to leave a server that is another one */
+    int64_t rested; /* how long the last connection was silent before it was closed */
     struct rlk_log_pace pace;      /* of refusals */
     struct rlk_log_pace link_pace; /* of lines */
-    _Atomic int64_t away_since;    /* told_down: when the server last answered; else 0 */
     /* The connection's epoll set: the thread polls it, so that a leader (leader.h) can
      * stop the connection's input from waking the thread; -1: none. */
     int watch_fd, leader_fd; /* leader_fd: the registry's, closed here */
@@ -54,6 +56,11 @@ int rlk_subscriber_join(struct rlk_target *target);
 /* Returns when the thread does not use the target any more. May be called on the
  * thread itself. */
 void rlk_subscriber_leave(struct rlk_target *target);
+/* The same in two steps, for the watchdog thread, which cannot wait for the other one. */
+void rlk_subscriber_send_off(struct rlk_target *target);
+bool rlk_subscriber_has_left(struct rlk_target *target);
+/* After that: as it was at first. */
+void rlk_subscriber_reset(struct rlk_subscription *sub);
 /* Makes the thread check that it listens where the locks are. Locks: takes the
  * registry's mu. */
 void rlk_subscriber_look(struct rlock_client *client);

@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "client/client.h"
 
+#include <string.h>
+
 /* rule: P9 */
 /* The two threads leave the old master at once, and not only when they look next. */
 static void tell_of_move(struct rlk_moves *moves)
@@ -47,4 +49,17 @@ void rlk_target_end(struct rlk_target *target)
     rlk_shardmail_clear(&target->shardmail);
     rlk_pool_free(target->pool);
     target->pool = NULL;
+}
+
+void rlk_target_reset(struct rlk_target *target)
+{
+    struct rlk_registry *reg = &target->client->registry;
+
+    rlk_registry_lock(reg);
+    memset(&target->shardmail, 0, sizeof(target->shardmail));
+    rlk_registry_unlock(reg);
+    rlk_subscriber_reset(&target->subscription);
+    memset(&target->moves, 0, sizeof(target->moves));
+    memset(&target->watch, 0, sizeof(target->watch));
+    atomic_store(&target->patience, 0);
 }

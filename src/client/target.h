@@ -30,5 +30,8 @@ int rlk_target_init(struct rlk_target *target, struct rlock_client *client,
                     const struct rlk_endpoint *endpoint);
 /* The two threads have left it, and no call uses it. Harmless when zeroed. */
 void rlk_target_end(struct rlk_target *target);
+/* After that: makes it as new, while other threads may still look whether it is used.
+ * Locks: takes the registry's mu. */
+void rlk_target_reset(struct rlk_target *target);
 
 #endif

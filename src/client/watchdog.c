@@ -133,7 +133,7 @@ static void drop_conn(struct rlk_target *target, int64_t now)
         rlk_renewer_done(target, RLK_CONTAINER_OF(l, struct rlk_op, link), NULL);
     rlk_conn_free(watch->conn);
     watch->conn = NULL;
-    if (rlk_route_is_cluster(&client->route)) {
+    if (rlk_route_is_cluster(&client->route) && !rlk_cluster_is_let_go(target)) {
         rlk_cluster_failed(target);
         rlk_cluster_reload(client->route.cluster);
     }
@@ -349,6 +349,9 @@ static int64_t step_cluster(struct rlk_target *target, int64_t now)
     watch->wanted = false;
     rlk_cluster_use_wanted(cluster);
     int64_t load_due = rlk_cluster_load_step(cluster, now);
+    int64_t sweep_due = rlk_cluster_sweep(cluster, now);
+    if (sweep_due < due)
+        due = sweep_due;
     if (target->client->peer_watch.begin) /* its cluster is known now */
         return now;
     return load_due < due ? load_due : due;
