@@ -26,6 +26,8 @@ enum need {
     LOOKING,  /* locks work; something else fails */
     REDISSON, /* locks work; the channels of Redisson */
     ROLES,    /* locks work; clients of Sentinel alone */
+    MOVES,    /* locks work; in a cluster alone, as the next one */
+    SHARDS,
     NEED_COUNT
 };
 
@@ -89,6 +91,14 @@ static const struct probe waitaof_probe = { "waitaof",
 /* For clients of Sentinel: whether the server is a master. */
 static const struct probe role_probe = { "role", ROLES, { "ROLE" } };
 
+/* For nodes of a cluster. */
+static const struct probe cluster_probes[] = {
+    { "cluster|slots", ALL_LOCKS, { "CLUSTER", "SLOTS" } },
+    { "pubsub|shardnumsub", SHARDS, { "PUBSUB", "SHARDNUMSUB" } },
+    { "spublish", SHARDS, { "SPUBLISH", MAILBOX, "" } },
+};
+enum { SHARDED_SINCE = 70000 };
+
 static const struct {
     int severity;
     const char *means;
@@ -105,6 +115,11 @@ static const struct {
                               "rlock_force_unlock fail or show less" },
     [REDISSON] = { LOG_NOTICE, "locks work, but rlock_waitfree and waiters of Redisson's "
                                "find a lock by polling" },
+    [MOVES] = { LOG_WARNING,
+                "locks work, but a holder cannot renew while his hash slot is "
+                "being moved" },
+    [SHARDS] = { LOG_NOTICE,
+                 "locks work, but each message to a waiter goes to all nodes" },
     [ROLES] = { LOG_NOTICE,
                 "locks work, but a connection learns by INFO whether the server is a "
                 "master, and without INFO only when the server refuses to write" },
@@ -186,15 +201,28 @@ static int try_probe(struct search *s, const struct probe *probe)
     return 0;
 }
 
-static const char *const subscribe_words[] = { "subscribe", "unsubscribe" };
-enum { SUBSCRIBE_WORDS = 2, SUBSCRIBE_TRIES = 3 };
+/* What needs a connection of its own, in this order. */
+static const struct {
+    const char *word;
+    enum need need;
+    bool of_channels, of_cluster;
+    long since; /* the version */
+} own_words[] = {
+    { "asking", MOVES, false, true, 0 },
+    { "subscribe", SLOWER, true, false, 0 },
+    { "unsubscribe", COSTLIER, true, false, 0 },
+    { "ssubscribe", SHARDS, true, true, SHARDED_SINCE },
+    { "sunsubscribe", SHARDS, true, true, SHARDED_SINCE },
+};
+enum { OWN_WORDS = sizeof(own_words) / sizeof(own_words[0]), SUBSCRIBE_TRIES = 3 };
 
 /* After a subscription the next reply may be a message. */
 static bool is_reply_to(const struct rlk_reply *reply, const char *word)
 {
     size_t len;
 
-    if (rlk_reply_type(reply) == RLK_REPLY_ERROR)
+    if (rlk_reply_type(reply) == RLK_REPLY_ERROR ||
+        rlk_reply_type(reply) == RLK_REPLY_STATUS)
         return true;
     if (rlk_reply_type(reply) != RLK_REPLY_ARRAY)
         return false;
@@ -202,22 +230,32 @@ static bool is_reply_to(const struct rlk_reply *reply, const char *word)
     return kind && strcasecmp(kind, word) == 0;
 }
 
-/* Whether the reply to SUBSCRIBE or UNSUBSCRIBE leaves the connection as it was: no
- * channel is left, so no message follows. An error changes nothing. */
-static bool is_left_clean(const struct rlk_reply *reply, bool clean)
+/* Whether the reply leaves the connection subscribed to a channel, so that a message may
+ * follow. An error changes nothing, and neither does the status that ASKING gets. */
+static bool is_subscribed(const struct rlk_reply *reply, bool before)
 {
     int64_t channels;
 
-    if (rlk_reply_type(reply) == RLK_REPLY_ERROR)
-        return clean;
-    return rlk_reply_integer_at(reply, 2, &channels) && channels == 0;
+    if (rlk_reply_type(reply) == RLK_REPLY_ERROR ||
+        rlk_reply_type(reply) == RLK_REPLY_STATUS)
+        return before;
+    return !rlk_reply_integer_at(reply, 2, &channels) || channels != 0;
 }
 
-/* Both commands need one connection. It is not used again if it may still be subscribed
- * or a message may be on its way; else it is kept, because a server that is full might
- * refuse the next one. ret_refused: which of them were refused. Returns 0; EPROTO:
- * another reply came; or why it could not ask. */
-static int subscribe_once(struct search *s, bool ret_refused[SUBSCRIBE_WORDS])
+/* Whether the server has this command, and locks need it there. */
+static bool is_meant(const struct search *s, int i)
+{
+    long version = rlk_diagnose_version(s->d);
+
+    return (!own_words[i].of_cluster || s->d->at) &&
+           (version == 0 || version >= own_words[i].since);
+}
+
+/* All of them need one connection. It is not used again if it may still be subscribed or
+ * a message may be on its way; else it is kept, because a server that is full might
+ * refuse the next one. (ASKING is about the next command alone.) ret_refused: which of
+ * them were refused. Returns 0; EPROTO: another reply came; or why it could not ask. */
+static int subscribe_once(struct search *s, bool ret_refused[OWN_WORDS])
 {
     static atomic_uint count; /* gives concurrent calls different channels */
     char channel[sizeof(RLK_MAILBOX_PREFIX "probe:") + RLK_UUID_LEN + 12];
@@ -225,18 +263,21 @@ static int subscribe_once(struct search *s, bool ret_refused[SUBSCRIBE_WORDS])
     int64_t until = rlk_inspect_until(s->d->client), sent;
     struct rlk_target *target;
     struct rlk_conn *conn;
-    bool clean = true;
+    bool subscribed[] = { false, false }; /* to a channel; to a sharded one */
 
     snprintf(channel, sizeof(channel), RLK_MAILBOX_PREFIX "probe:%s:%u", s->name,
              atomic_fetch_add(&count, 1));
     int rc = rlk_diagnose_borrow(s->d, until, &target, &conn);
     if (rc != 0)
         return rc;
-    for (int i = 0; rc == 0 && i < SUBSCRIBE_WORDS; i++) {
+    for (int i = 0; rc == 0 && i < OWN_WORDS; i++) {
         struct rlk_reply *reply;
-        argv[0] = subscribe_words[i];
+        if (!is_meant(s, i))
+            continue;
+        argv[0] = own_words[i].word;
         const size_t len[] = { strlen(argv[0]), strlen(channel) };
-        if (rlk_conn_call(conn, 2, argv, len, until, &reply, &sent) != RLK_FAIL_NONE) {
+        if (rlk_conn_call(conn, own_words[i].of_channels ? 2 : 1, argv, len, until,
+                          &reply, &sent) != RLK_FAIL_NONE) {
             rc = rlk_conn_error_code(conn);
             rc = rlk_error_set(rc ? rc : ENOTCONN, "%s", rlk_conn_error_text(conn));
             break;
@@ -244,10 +285,11 @@ static int subscribe_once(struct search *s, bool ret_refused[SUBSCRIBE_WORDS])
         if (!is_reply_to(reply, argv[0]))
             rc = rlk_error_set(EPROTO, "unexpected reply to %s", argv[0]);
         ret_refused[i] = judge(reply) == NO_COMMAND;
-        clean = is_left_clean(reply, clean);
+        bool *is = &subscribed[own_words[i].of_cluster];
+        *is = is_subscribed(reply, *is);
         rlk_reply_free(reply);
     }
-    if (rc != 0 || !clean)
+    if (rc != 0 || subscribed[0] || subscribed[1])
         rlk_conn_kill(conn, RLK_FAIL_NOT_SENT,
                       "the connection was subscribed to a channel");
     rlk_rpc_put(target, conn);
@@ -256,7 +298,7 @@ static int subscribe_once(struct search *s, bool ret_refused[SUBSCRIBE_WORDS])
 
 static int try_subscribe(struct search *s)
 {
-    bool refused[SUBSCRIBE_WORDS] = { false };
+    bool refused[OWN_WORDS] = { false };
     int64_t until = rlk_inspect_until(s->d->client);
     int rc = EPROTO;
 
@@ -266,9 +308,9 @@ static int try_subscribe(struct search *s)
             break; /* the connection works, but no reply came */
         rc = subscribe_once(s, refused);
     }
-    for (int i = 0; rc == 0 && i < SUBSCRIBE_WORDS; i++)
+    for (int i = 0; rc == 0 && i < OWN_WORDS; i++)
         if (refused[i])
-            add_missing(s, i == 0 ? SLOWER : COSTLIER, "+", subscribe_words[i]);
+            add_missing(s, own_words[i].need, "+", own_words[i].word);
     return rc;
 }
 
@@ -355,7 +397,19 @@ static int tell(struct search *s)
  * have; scripts do without it. */
 static bool is_too_new(const struct probe *probe, long version)
 {
-    return version != 0 && version < 60200 && strcmp(probe->word, "zmscore") == 0;
+    return version != 0 && ((version < 60200 && strcmp(probe->word, "zmscore") == 0) ||
+                            (version < SHARDED_SINCE && probe->need == SHARDS));
+}
+
+static int try_probes(struct search *s, const struct probe *list, size_t count)
+{
+    long version = rlk_diagnose_version(s->d);
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        if (!is_too_new(&list[i], version))
+            rc = try_probe(s, &list[i]);
+    return rc;
 }
 
 int rlk_diagnose_acl(struct rlk_diagnosis *d)
@@ -365,10 +419,11 @@ int rlk_diagnose_acl(struct rlk_diagnosis *d)
     int rc = find_user(d);
 
     memcpy(s.name, d->client->uuid, sizeof(s.name));
-    long version = rlk_diagnose_version(d);
-    for (size_t i = 0; rc == 0 && i < sizeof(probes) / sizeof(probes[0]); i++)
-        if (!is_too_new(&probes[i], version))
-            rc = try_probe(&s, &probes[i]);
+    if (rc == 0)
+        rc = try_probes(&s, probes, sizeof(probes) / sizeof(probes[0]));
+    if (rc == 0 && d->at)
+        rc = try_probes(&s, cluster_probes,
+                        sizeof(cluster_probes) / sizeof(cluster_probes[0]));
     if (rc == 0 && rlk_confirm_is_on(wait))
         rc = try_probe(&s, wait->aof ? &waitaof_probe : &wait_probe);
     if (rc == 0 && d->client->config.endpoint.sentinels.count > 0)

@@ -2,6 +2,7 @@
 /* rlock_client_diagnose at a cluster: at all masters, and what only some of them say. */
 #include "clusterscene.h"
 
+#include "acl_line.h"
 #include "findings.h"
 
 #include <stdio.h>
@@ -96,6 +97,64 @@ START_TEST(what_one_master_says_is_told_with_its_address)
     ck_assert(is_said_of(2, "acl", "+zrem"));
     test_redis_config(at_node[1], "maxmemory-policy", "noeviction");
     test_redis_config(at_node[1], "maxmemory", "0");
+    for (int i = 0; i < CLUSTER_MASTERS; i++)
+        test_redis_do(at_node[i], "ACL", "DELUSER", "worker");
+}
+END_TEST
+
+enum { FIRST_LINE = 0, LINE_OF_CLUSTERS = 3 };
+
+/* Gives the user the words of a line of the document. */
+static void set_user(struct test_redis *r, int line)
+{
+    const char *argv[ACL_WORDS_MAX + 4] = { "ACL", "SETUSER", "worker" };
+    struct acl_line acl;
+    int argc = 3;
+
+    acl_read_line(&acl, ACL_DOC, line);
+    for (int i = 0; i < acl.count; i++)
+        argv[argc++] = strcmp(acl.words[i], ">PASSWORD") == 0 ? ">pw" : acl.words[i];
+    test_redis_do_argv(r, argv);
+}
+
+static const struct {
+    const char *word;
+    int severity;
+} words[] = {
+    { "+cluster|slots", LOG_ERR },         { "+asking", LOG_WARNING },
+    { "+pubsub|shardnumsub", LOG_NOTICE }, { "+ssubscribe", LOG_NOTICE },
+    { "+sunsubscribe", LOG_NOTICE },       { "+spublish", LOG_NOTICE },
+};
+
+START_TEST(rights_that_only_a_cluster_needs_are_checked)
+{
+    char url[128], without[32];
+
+    if (test_server_version() < SHARDED_SINCE) {
+        puts(
+            "skipped: rights_that_only_a_cluster_needs_are_checked: this server does not "
+            "know all words");
+        return;
+    }
+    for (int i = 0; i < CLUSTER_MASTERS; i++) {
+        set_user(at_node[i], FIRST_LINE);
+        set_user(at_node[i], LINE_OF_CLUSTERS);
+    }
+    snprintf(url, sizeof(url), "redis-cluster://worker:pw@127.0.0.1:%u",
+             (unsigned)nodes[0].port);
+    client = cluster_open_at(url);
+    diagnose();
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        ck_assert_msg(!findings_have(&f, -1, "acl", words[i].word), "%s",
+                      findings_text(&f));
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        snprintf(without, sizeof(without), "-%s", words[i].word + 1);
+        test_redis_do(at_node[1], "ACL", "SETUSER", "worker", without);
+        diagnose();
+        FOUND(&f, words[i].severity, "acl", words[i].word);
+        ck_assert(is_said_of(1, "acl", words[i].word));
+        test_redis_do(at_node[1], "ACL", "SETUSER", "worker", words[i].word);
+    }
     for (int i = 0; i < CLUSTER_MASTERS; i++)
         test_redis_do(at_node[i], "ACL", "DELUSER", "worker");
 }
@@ -216,6 +275,7 @@ int main(void)
     TCase *tc = cluster_tcase(s, "diagnose");
     tcase_add_test(tc, masters_that_are_alike_are_told_once);
     tcase_add_test(tc, what_one_master_says_is_told_with_its_address);
+    tcase_add_test(tc, rights_that_only_a_cluster_needs_are_checked);
     tcase_add_test(tc, clocks_of_masters_and_replicas_are_compared);
     tcase_add_test(tc, failover_that_takes_longer_than_a_lease_is_a_warning);
     tcase_add_test(tc, hash_slots_without_a_node_are_an_error);
