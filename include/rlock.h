@@ -1024,7 +1024,7 @@ int rlock_force_unlock(rlock_client_t *client, const char *name);
  * looked up by its name it gives EACCES. In a cluster it goes to all masters, and again
  * where hash slots have moved meanwhile, so that a lock may be reported more than once;
  * hash slots that cannot be reached for a command timeout are ENOTCONN, after the locks
- * of the others. Needs a server >= 6.0. `each` runs on the
+ * of the other masters. Needs a server >= 6.0. `each` runs on the
  * calling thread, with no library mutex held, and is not cancelled. ECANCELED: `each`
  * forked and returned, and this is the child; or rlock_client_interrupt was called before
  * the last key was looked at. Blocks: up to the command timeout for each request, and for

@@ -27,6 +27,7 @@ enum {
     REQUEST_MAX_MS = 2, /* more does not count: the network was slow, or the server
                            busy with others */
     PINGS = 4,
+    ROUND_PAUSE_MS = 100, /* before another try in a cluster */
     NS_PER_US = 1000
 };
 
@@ -178,17 +179,32 @@ static int tell(rlock_info_t *info, int (*each)(const rlock_info_t *info, void *
     return rc;
 }
 
+/* In a cluster, a lock may be out of reach for a while: its master is being replaced, or
+ * its keys are at two nodes. Then no later round would find it by its hash slot. */
+static int inspect_key(struct walk *walk, const char *name, bool *ret_hidden,
+                       rlock_info_t **ret_info)
+{
+    for (;;) {
+        int64_t begun = rlk_clock_boot();
+        int rc = rlk_inspect(walk->client, name, &walk->peers,
+                             rlk_inspect_until(walk->client), ret_hidden, ret_info);
+        note_request(walk, begun);
+        if (rc != ENOTCONN || !walk->cover || !rlk_listing_cover_may_wait(walk->cover))
+            return rc;
+        rc = pause_for(walk, ROUND_PAUSE_MS * RLK_NS_PER_MS);
+        if (rc != 0)
+            return rc;
+    }
+}
+
 /* Reports the lock of a key, if the key is a lock. */
 static int walk_key(struct walk *walk, const char *name,
                     int (*each)(const rlock_info_t *info, void *arg), void *arg)
 {
     rlock_info_t *info;
     bool hidden = false;
-    int64_t begun = rlk_clock_boot();
-    int rc = rlk_inspect(walk->client, name, &walk->peers,
-                         rlk_inspect_until(walk->client), &hidden, &info);
+    int rc = inspect_key(walk, name, &hidden, &info);
 
-    note_request(walk, begun);
     if (rc == 0) {
         rc = tell(info, each, arg);
         walk->ended = rc != 0;
@@ -224,8 +240,6 @@ static int walk_server(struct walk *walk, const char *pattern,
     } while (rc == 0 && strcmp(cursor, "0") != 0 && (rc = rest(walk)) == 0);
     return rc;
 }
-
-enum { ROUND_PAUSE_MS = 100 };
 
 /* rule: P25, P26 */
 /* Goes to all masters, and again to those that have hash slots which were elsewhere

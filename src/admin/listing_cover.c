@@ -173,14 +173,19 @@ void rlk_listing_cover_missed(struct rlk_listing_cover *cover)
             put_off(cover, i);
 }
 
+bool rlk_listing_cover_may_wait(struct rlk_listing_cover *cover)
+{
+    if (cover->until == 0)
+        cover->until = rlk_inspect_until(cover->client);
+    return rlk_clock_boot() < cover->until;
+}
+
 int rlk_listing_cover_end(struct rlk_listing_cover *cover, bool *ret_again)
 {
     *ret_again = cover->later.any;
     if (!cover->later.any)
         return 0;
-    if (cover->until == 0)
-        cover->until = rlk_inspect_until(cover->client);
-    if (rlk_clock_boot() >= cover->until)
+    if (!rlk_listing_cover_may_wait(cover))
         return rlk_error_set(ENOTCONN, "%s", cover->why);
     cover->now = cover->later;
     cover->again = true;

@@ -32,6 +32,8 @@ bool rlk_listing_cover_wants(const struct rlk_listing_cover *cover, const char *
 int rlk_listing_cover_check(struct rlk_listing_cover *cover);
 /* That master did not answer; the thread's message says why. */
 void rlk_listing_cover_missed(struct rlk_listing_cover *cover);
+/* Something could not be reached. Returns whether there is time for another try. */
+bool rlk_listing_cover_may_wait(struct rlk_listing_cover *cover);
 /* Ends the round. *ret_again: another one is needed, after a pause. Returns 0, or
  * ENOTCONN with the thread's message: some hash slots cannot be looked at. */
 int rlk_listing_cover_end(struct rlk_listing_cover *cover, bool *ret_again);

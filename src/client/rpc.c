@@ -23,6 +23,7 @@ struct visit {
     int redirects;    /* how many were followed */
     bool asking;      /* the node is getting the hash slot */
     bool alone;       /* it names the lock's own key and no other */
+    bool stays;       /* it is made at the node that has the hash slot, and no other */
 };
 
 /* No connection could be borrowed; nothing was sent. */
@@ -161,7 +162,7 @@ static __attribute__((noinline)) bool follow(struct visit *v,
         rlk_cluster_asked(v->target, redirect);
     else if (!answer->split)
         rlk_cluster_reload(v->client->route.cluster);
-    if (!redirect || v->asking || v->redirects++ >= REDIRECTS_MAX)
+    if (!redirect || v->asking || (asks && v->stays) || v->redirects++ >= REDIRECTS_MAX)
         return false;
     v->asking = asks;
     return true;
@@ -473,11 +474,13 @@ void rlk_rpc_request(struct rlock_client *client, const struct rlk_request *req,
 {
     int64_t started = rlk_clock_boot();
     struct visit v = visit_to(client, until);
+    /* Nothing but an inspection has such a reply. It needs more keys than the node has
+     * that is getting the hash slot. */
+    v.stays = ret_raw != NULL;
     /* a broken connection shows at once: a few tries are not a storm */
     for (int tries = 0; tries < 3; tries++) {
         if (!begin(&v, req->name, req->name_len, false, ret_answer))
             return;
-        v.asking = v.asking && !ret_raw; /* nothing but an inspection has such a reply */
         if (ret_raw)
             rlk_script_call_raw(v.conn, req, until, ret_answer, ret_raw);
         else

@@ -207,6 +207,30 @@ START_TEST(hash_slot_that_no_node_has_is_ENOTCONN_and_its_number)
 }
 END_TEST
 
+/* rule: P25 */
+START_TEST(lock_with_keys_at_two_nodes_is_ENOTCONN_until_it_has_moved)
+{
+    const char *name = cluster_name(2, 3), *const keys[] = { name, NULL };
+    unsigned hash_slot = cluster_hash_slot(name);
+    struct listing l = { .reported = 0 };
+    rlock_info_t *info = NULL;
+
+    other = cluster_client("?commandtimeout=500");
+    cluster_begin_move(hash_slot, 2, 0);
+    for (int i = 0; i < 2; i++) {
+        EXPECT(rlock_inspect(other, name, &info), ENOTCONN);
+        EXPECT(rlock_list(other, "*", note, &l), ENOTCONN);
+        ck_assert_msg(strstr(rlock_errmsg(), name), "%s", rlock_errmsg());
+        ck_assert(l.has_one[0] && l.has_one[1] && !l.has_one[2]);
+        if (i == 0)
+            cluster_move_keys(hash_slot, 2, 0, keys);
+    }
+    cluster_end_move(hash_slot, 2, 0);
+    OK(rlock_list(other, "*", note, &l));
+    assert_complete(&l);
+}
+END_TEST
+
 START_TEST(result_of_the_callback_ends_the_listing)
 {
     struct listing l = { .result = ENOTCONN };
@@ -312,6 +336,7 @@ int main(void)
     tcase_add_test(tc, listing_has_the_locks_of_all_masters_once);
     tcase_add_test(tc, lock_that_moves_to_a_master_that_was_looked_at_is_found);
     tcase_add_test(tc, hash_slot_that_no_node_has_is_ENOTCONN_and_its_number);
+    tcase_add_test(tc, lock_with_keys_at_two_nodes_is_ENOTCONN_until_it_has_moved);
     tcase_add_test(tc, result_of_the_callback_ends_the_listing);
     tcase_add_test(tc, commands_see_all_masters);
     tcase_add_test(
