@@ -11,7 +11,6 @@
 #define rlk_rpc_request fuzz_trip_request
 #define rlk_rpc_command fuzz_trip_command
 #define rlk_rpc_command_at fuzz_trip_command_at
-#define rlk_rpc_server fuzz_trip_server
 #define rlk_client_get_pointer fuzz_client_get_pointer
 #define rlk_client_put fuzz_client_put
 #include "admin/client_list.c"
@@ -105,13 +104,6 @@ int fuzz_trip_command_at(struct rlk_target *target, int argc, const char *const 
 {
     fuzz_must(target == &the_client.route.target);
     return fuzz_trip_command(&the_client, NULL, argc, argv, until, ret_answer, ret_reply);
-}
-
-struct rlk_target *fuzz_trip_server(struct rlock_client *client, size_t i, int64_t until)
-{
-    (void)until;
-    fuzz_must(client == &the_client);
-    return i == 0 ? &client->route.target : NULL;
 }
 
 /* ---- reported values */
