@@ -246,68 +246,23 @@ static int send_words(struct rlk_subscription *sub, const char *verb, const char
     return rlk_conn_append(sub->conn, word ? 2 : 1, argv, lens);
 }
 
-static int send_channel(struct rlk_subscription *sub, const struct rlk_lock *lock,
-                        bool join)
-{
-    char channel[RLK_KEY_SIZE];
-    size_t len = rlk_key_write(channel, RLK_KEY_CHANNEL, lock->name, lock->name_len);
-    return send_words(sub, join ? "SUBSCRIBE" : "UNSUBSCRIBE", channel, len);
-}
-
 /* Subscribes to the mailbox, and to the channels that waiters need. */
 static int join_all(struct rlk_target *target, int64_t now)
 {
     struct rlock_client *client = target->client;
     struct rlk_subscription *sub = &target->subscription;
-    struct rlk_registry *reg = &client->registry;
     char mailbox[sizeof(RLK_MAILBOX_PREFIX) + RLK_UUID_LEN];
 
     memcpy(mailbox, RLK_MAILBOX_PREFIX, sizeof(RLK_MAILBOX_PREFIX) - 1);
     memcpy(mailbox + sizeof(RLK_MAILBOX_PREFIX) - 1, client->uuid, RLK_UUID_LEN);
     int rc = send_words(sub, "SUBSCRIBE", mailbox, sizeof(mailbox) - 1);
-    rlk_registry_lock(reg);
-    for (size_t i = 0; rc == 0 && i < reg->table_size; i++) {
-        for (struct rlk_lock *lock = reg->table[i]; rc == 0 && lock; lock = lock->chain) {
-            if (!rlk_lock_has_queue(lock) || !has_lock(lock, target))
-                continue;
-            lock->queue->channel_joined = lock->queue->channel_wanted > 0;
-            if (lock->queue->channel_joined)
-                rc = send_channel(sub, lock, true);
-        }
-    }
-    rlk_registry_unlock(reg);
+    if (rc == 0)
+        rc = rlk_subscriber_channel_rejoin(target);
     if (rlk_route_is_cluster(&client->route))
         rlk_shardmail_rejoin(target);
     sub->state = RLK_SUB_JOINING;
     sub->asked_at = now;
     sub->answer_due = now + rlk_client_command_timeout(client);
-    return rc;
-}
-
-/* Subscribes and unsubscribes as the waiters' needs have changed. */
-static int follow_channels(struct rlk_target *target)
-{
-    struct rlock_client *client = target->client;
-    struct rlk_registry *reg = &client->registry;
-    struct rlk_list *l, *next;
-    int rc = 0;
-
-    rlk_registry_lock(reg);
-    for (l = reg->channels.next; rc == 0 && l != &reg->channels; l = next) {
-        struct rlk_lock *lock = RLK_CONTAINER_OF(l, struct rlk_queue, channel_link)->lock;
-        next = l->next;
-        if (!has_lock(lock, target))
-            continue; /* another target's */
-        rlk_list_remove(l);
-        bool want = lock->queue->channel_wanted > 0;
-        lock->queue->channel_listed = false;
-        if (want != lock->queue->channel_joined) {
-            rc = send_channel(&target->subscription, lock, want);
-            lock->queue->channel_joined = want;
-        }
-        rlk_lock_unref_locked(lock);
-    }
-    rlk_registry_unlock(reg);
     return rc;
 }
 
@@ -324,7 +279,8 @@ static bool word_is(const struct rlk_reply *reply, const char *word)
 
 /* rule: P19, P21 */
 /* Whether the error is about a sharded channel whose hash slot is, or goes, elsewhere.
- * After any other one the client uses no such channels any more. */
+ * After any other one the client uses no such channels any more; unless Redisson's
+ * channel was refused, which says nothing of the mailboxes. */
 static bool is_shard_refusal(struct rlk_target *target, const struct rlk_reply *reply)
 {
     static const char *const passing[] = { "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN" };
@@ -338,6 +294,8 @@ static bool is_shard_refusal(struct rlk_target *target, const struct rlk_reply *
         rlk_cluster_reload(route->cluster);
         return true; /* while it is used, it is asked for again */
     }
+    if (rlk_server_error_of_channel(text, len))
+        return false;
     atomic_store(&route->shard_refused, true);
     atomic_store(&route->sharded, false);
     return false;
@@ -388,6 +346,27 @@ static bool is_of_old_master(const struct rlk_target *target)
            rlk_conn_moved(target->subscription.conn);
 }
 
+static bool is_mailbox(const char *channel)
+{
+    return strncmp(channel, RLK_MAILBOX_PREFIX, sizeof(RLK_MAILBOX_PREFIX) - 1) == 0;
+}
+
+/* The server has confirmed the subscription of a sharded channel, or ended it. */
+static void take_sharded(struct rlk_target *target, const char *channel, size_t len,
+                         bool joined)
+{
+    struct rlock_client *client = target->client;
+
+    if (is_mailbox(channel)) {
+        if (rlk_shardmail_said(target, channel, len, joined) && !joined)
+            rlk_cluster_reload(client->route.cluster);
+    } else if (joined) {
+        rlk_subscriber_take_channel(client, channel, len); /* it may be free */
+    } else {
+        rlk_subscriber_channel_left(client, channel, len);
+    }
+}
+
 /* Returns false when the subscription is useless. */
 static bool take_reply(struct rlk_target *target, const struct rlk_reply *reply,
                        int64_t now)
@@ -409,8 +388,7 @@ static bool take_reply(struct rlk_target *target, const struct rlk_reply *reply,
         const char *name = rlk_reply_string(channel, &channel_len);
         /* "" if it was too long */
         const char *text = rlk_reply_string(payload, &payload_len);
-        bool is_mail =
-            strncmp(name, RLK_MAILBOX_PREFIX, sizeof(RLK_MAILBOX_PREFIX) - 1) == 0;
+        bool is_mail = is_mailbox(name);
         if (is_mail && !is_of_old_master(target))
             rlk_subscriber_take_mail(client, text, payload_len);
         else if (is_mail)
@@ -422,16 +400,13 @@ static bool take_reply(struct rlk_target *target, const struct rlk_reply *reply,
     if (in_cluster && channel && rlk_reply_type(channel) == RLK_REPLY_STRING &&
         (word_is(kind, "ssubscribe") || word_is(kind, "sunsubscribe"))) {
         const char *name = rlk_reply_string(channel, &channel_len);
-        bool joined = word_is(kind, "ssubscribe");
-        if (rlk_shardmail_said(target, name, channel_len, joined) && !joined)
-            rlk_cluster_reload(client->route.cluster);
+        take_sharded(target, name, channel_len, word_is(kind, "ssubscribe"));
     } else if (word_is(kind, "pong")) {
         sub->answer_due = RLK_NEVER;
     } else if (word_is(kind, "subscribe") && channel &&
                rlk_reply_type(channel) == RLK_REPLY_STRING) {
         const char *name = rlk_reply_string(channel, &channel_len);
-        if (sub->state == RLK_SUB_JOINING &&
-            strncmp(name, RLK_MAILBOX_PREFIX, sizeof(RLK_MAILBOX_PREFIX) - 1) == 0) {
+        if (sub->state == RLK_SUB_JOINING && is_mailbox(name)) {
             sub->state = RLK_SUB_UP;
             sub->answer_due = RLK_NEVER;
             sub->up_at = rlk_clock_boot();
@@ -624,7 +599,7 @@ static int64_t step_conn(struct rlk_target *target, int64_t now)
         return 0;
     if (sub->conn && sub->state >= RLK_SUB_JOINING) {
         ping_if_due(target, now);
-        int rc = follow_channels(target);
+        int rc = rlk_subscriber_channel_follow(target);
         if (rc == 0 && rlk_route_is_cluster(&target->client->route))
             rc = rlk_shardmail_follow(target, sub->conn, now);
         if (rc != 0)

@@ -72,6 +72,20 @@ bool rlk_subscriber_is_self(void);
 /* In a child: the thread is the parent's. */
 void rlk_subscriber_forget(void);
 
+/* ---- subscriber_channel.c, for the thread: Redisson's channels of locks. Locks: take
+ * the registry's mu. */
+
+/* Subscribes on a new connection to the channels that waiters need. Returns 0 or ENOMEM.
+ */
+int rlk_subscriber_channel_rejoin(struct rlk_target *target);
+/* Subscribes and unsubscribes as the waiters' needs have changed. Returns 0 or ENOMEM. */
+int rlk_subscriber_channel_follow(struct rlk_target *target);
+/* The server has ended the subscription of a sharded channel. If a waiter needs it, it is
+ * subscribed again: the answer shows that the hash slot has moved. Thread: also the
+ * leader. */
+void rlk_subscriber_channel_left(struct rlock_client *client, const char *channel,
+                                 size_t len);
+
 /* ---- subscriber_mail.c, for the thread and the leader. Locks: takes the registry's mu.
  */
 
