@@ -58,7 +58,9 @@ EXTRA_DIST += \
 	scripts/valgrind.supp \
 	tests/consumer/CMakeLists.txt \
 	tests/consumer/consumer.c \
+	tests/redisson/ClusterLocks.java \
 	tests/redisson/Holders.java \
+	tests/redisson/cluster_locks.c \
 	tests/redisson/holders.c
 
 check-local: check-layers check-programs check-exports check-probes check-docs check-pthread check-examples
