@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The benchmarks. `make bench` runs them all, `make bench BENCH_FLAGS=-q` for a short while;
 # see bench/README.md. They assert nothing, so make check runs none of them.
-EXTRA_DIST += bench/README.md bench/run bench/tls_run bench/replicas_run bench/failover_run bench/hosts bench/before bench/path bench/plot \
+EXTRA_DIST += bench/README.md bench/run bench/tls_run bench/replicas_run bench/failover_run bench/cluster_run bench/hosts bench/before bench/path bench/plot \
 	bench/peers/redisson/Peer.java bench/peers/redisson/Failover.java bench/peers/redisson/pom.xml \
 	bench/peers/redisson/prepare bench/peers/redisson/run \
 	bench/peers/redis-py/peer.py bench/peers/redis-py/prepare bench/peers/redis-py/run \
@@ -50,10 +50,8 @@ nodist_bench_replicas_SOURCES = lua_scripts.c
 bench_replicas_CPPFLAGS = $(bench_bench_CPPFLAGS)
 bench_replicas_LDADD = librlock.la $(HIREDIS_LIBS) -lpthread -lm
 
-# Starts servers as the tests do.
-noinst_PROGRAMS += bench/failover bench/failover_rlock
-bench_failover_SOURCES = bench/bench.h bench/base.c bench/failover.h bench/failover.c bench/failover_servers.c \
-	bench/failover_watch.c bench/failover_locks.c \
+# Start servers as the tests do.
+BENCH_SERVERS = \
 	tests/helpers/die.h tests/helpers/die.c \
 	tests/helpers/port.h tests/helpers/port.c \
 	tests/helpers/program.h tests/helpers/program.c \
@@ -62,10 +60,26 @@ bench_failover_SOURCES = bench/bench.h bench/base.c bench/failover.h bench/failo
 	tests/helpers/server.h tests/helpers/server.c \
 	tests/helpers/supervisor.h tests/helpers/supervisor.c \
 	tests/helpers/wait.h tests/helpers/wait.c
+noinst_PROGRAMS += bench/failover bench/failover_rlock
+bench_failover_SOURCES = bench/bench.h bench/base.c bench/failover.h bench/failover.c bench/failover_servers.c \
+	bench/failover_watch.c bench/failover_locks.c \
+	$(BENCH_SERVERS)
 bench_failover_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/tests/helpers $(HIREDIS_CFLAGS)
 bench_failover_LDADD = $(HIREDIS_LIBS)
 bench_failover_rlock_SOURCES = bench/failover_rlock.c
 bench_failover_rlock_LDADD = librlock.la -lpthread
+
+# Reads maps of a cluster with the library's own parser.
+noinst_PROGRAMS += bench/cluster
+bench_cluster_SOURCES = bench/bench.h bench/base.c bench/cluster.h bench/cluster.c bench/cluster_servers.c \
+	bench/cluster_pair.c bench/cluster_teams.c bench/cluster_handoff.c bench/cluster_bus.c \
+	bench/cluster_sockets.c bench/cluster_map.c bench/cluster_memory.c \
+	bench/process.h bench/process.c bench/redis.h bench/redis.c \
+	bench/sample.h bench/sample.c bench/scripts.h bench/scripts.c \
+	$(BENCH_SERVERS)
+bench_cluster_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_builddir) -I$(top_srcdir)/src -I$(top_srcdir)/tests \
+	-I$(top_srcdir)/tests/helpers $(HIREDIS_CFLAGS)
+bench_cluster_LDADD = librlk.la $(HIREDIS_LIBS) -lpthread -lm
 
 if WITH_TLS
 noinst_PROGRAMS += bench/tls

@@ -35,6 +35,15 @@ int process_reap(pid_t pid)
     return status;
 }
 
+double process_cpu_us(pid_t pid)
+{
+    clockid_t clock;
+    struct timespec ts;
+    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &ts) != 0)
+        die("no clock of a process");
+    return (double)ts.tv_sec * 1e6 + (double)ts.tv_nsec / 1e3;
+}
+
 void *memory_shared(size_t size)
 {
     void *memory =

@@ -13,6 +13,8 @@
 pid_t process_fork(void);
 /* Waits until the child has ended. Returns its status, or 0 if it was reaped already. */
 int process_reap(pid_t pid);
+/* CPU of a process, with all its threads. */
+double process_cpu_us(pid_t pid);
 
 /* Zeroed memory that children share. */
 void *memory_shared(size_t size);

@@ -72,8 +72,6 @@ void side_load(struct library *ret_lib, int side);
 
 /* CPU of the server, all told. */
 double server_cpu_us(redisContext *conn);
-/* CPU of a process, with all its threads. */
-double process_cpu_us(pid_t pid);
 
 void table_head(const char *title, size_t rounds);
 /* The medians of a figure, and of its ratios within the rounds. */

@@ -31,15 +31,6 @@ double server_cpu_us(redisContext *conn)
     return seconds * 1e6;
 }
 
-double process_cpu_us(pid_t pid)
-{
-    clockid_t clock;
-    struct timespec ts;
-    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &ts) != 0)
-        die("no clock of a process");
-    return (double)ts.tv_sec * 1e6 + (double)ts.tv_nsec / 1e3;
-}
-
 static double *copy_of(const double *values, size_t count)
 {
     double *copy = malloc(count * sizeof(*copy));
