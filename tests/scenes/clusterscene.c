@@ -1,102 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See clusterscene.h. The nodes find each other, and their hash slots, in the files that
- * nodes of a cluster keep: no time is spent on meeting. */
+/* See clusterscene.h. */
 #include "clusterscene.h"
 
-#include "die.h"
 #include "net/key.h"
-#include "port.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum {
-    CALM_MS = 60000,
-    BUFFERS = 16,
-    NAME_SIZE = 24,
-    URL_SIZE = 512,
-    KEYS_MAX = 64,
-    OWN_PORT_SINCE = 70000
-};
+enum { CALM_MS = 60000, BUFFERS = 16, NAME_SIZE = 24, URL_SIZE = 512, KEYS_MAX = 64 };
 
-struct cluster_node nodes[CLUSTER_NODES];
+struct test_node nodes[CLUSTER_NODES];
 struct test_redis *at_node[CLUSTER_NODES];
 
-static const unsigned first_of[CLUSTER_MASTERS + 1] = { 0, 5461, 10923, RLK_HASH_SLOTS };
+/* ---- start and stop */
 
-/* ---- files and processes */
-
-static void write_line(FILE *f, int i, bool self)
+static void launch(void)
 {
-    const struct cluster_node *node = &nodes[i];
-    bool is_master = i < CLUSTER_MASTERS;
-    const char *master = is_master ? "-" : nodes[i - CLUSTER_MASTERS].id;
-
-    fprintf(f, "%s 127.0.0.1:%u@%u %s%s %s 0 0 %d connected", node->id,
-            (unsigned)node->port, (unsigned)node->bus, self ? "myself," : "",
-            is_master ? "master" : "slave", master, i % CLUSTER_MASTERS + 1);
-    if (is_master)
-        fprintf(f, " %u-%u", first_of[i], first_of[i + 1] - 1);
-    fputc('\n', f);
-}
-
-static void write_file(int i)
-{
-    char path[TEST_PATH_MAX + 16];
-
-    snprintf(path, sizeof(path), "%s/nodes.conf", nodes[i].server.dir);
-    FILE *f = fopen(path, "we");
-    if (!f)
-        test_die("cannot write %s", path);
-    for (int k = 0; k < CLUSTER_NODES; k++)
-        write_line(f, k, k == i);
-    fprintf(f, "vars currentEpoch %d lastVoteEpoch 0\n", CLUSTER_MASTERS);
-    fclose(f);
-}
-
-static void launch(int i)
-{
-    struct cluster_node *node = &nodes[i];
-    char bus[8], timeout[16];
-    const char *option = test_server_bus_option(node->bus, bus);
+    char timeout[16];
 
     snprintf(timeout, sizeof(timeout), "%ld", test_ms(CLUSTER_TIMEOUT_MS));
-    test_server_restart_args(
-        &node->server,
-        TEST_ARGV("--cluster-enabled", "yes", option, bus, "--cluster-node-timeout",
-                  timeout, "--cluster-replica-validity-factor", "0", "--appendonly",
-                  "yes", "--appendfsync", "everysec", "--repl-diskless-sync-delay", "0"));
-}
-
-static void reserve(int i)
-{
-    struct cluster_node *node = &nodes[i];
-
-    test_server_start(&node->server, NULL);
-    node->bus_fd = test_port_reserve("127.0.0.1", &node->bus);
-    node->port = test_server_version() >= OWN_PORT_SINCE ? node->server.port
-                                                         : (uint16_t)(node->bus - 10000);
-    snprintf(node->id, sizeof(node->id), "%040d", i + 1);
+    test_cluster_launch(nodes, TEST_ARGV("--cluster-node-timeout", timeout,
+                                         "--cluster-replica-validity-factor", "0",
+                                         "--appendonly", "yes", "--appendfsync",
+                                         "everysec", "--repl-diskless-sync-delay", "0"));
 }
 
 void cluster_start(void)
 {
-    for (int i = 0; i < CLUSTER_NODES; i++)
-        reserve(i);
-    for (int i = 0; i < CLUSTER_NODES; i++)
-        write_file(i);
-    for (int i = 0; i < CLUSTER_NODES; i++)
-        launch(i);
+    test_cluster_reserve(nodes);
+    launch();
 }
 
 void cluster_stop(void)
 {
-    for (int i = 0; i < CLUSTER_NODES; i++) {
-        test_server_stop(&nodes[i].server);
-        close(nodes[i].bus_fd);
-    }
+    test_cluster_stop(nodes);
 }
 
 /* ---- the state */
@@ -130,7 +68,7 @@ void cluster_await_ok(void)
 /* The line about a node in CLUSTER NODES; NULL: none. */
 static const char *line_of(const char *text, int node)
 {
-    while (text && strncmp(text, nodes[node].id, CLUSTER_ID_SIZE - 1) != 0) {
+    while (text && strncmp(text, nodes[node].id, TEST_CLUSTER_ID_SIZE - 1) != 0) {
         text = strchr(text, '\n');
         text = text ? text + 1 : NULL;
     }
@@ -146,8 +84,8 @@ static bool is_first_layout(int node)
 
     for (int i = 0; i < CLUSTER_MASTERS; i++) {
         const char *line = line_of(text, i);
-        int len = snprintf(end, sizeof(end), " connected %u-%u\n", first_of[i],
-                           first_of[i + 1] - 1);
+        int len = snprintf(end, sizeof(end), " connected %u-%u\n", test_cluster_first[i],
+                           test_cluster_first[i + 1] - 1);
         const char *found = line ? strstr(line, end) : NULL;
         if (!found || found + len - 1 != strchr(line, '\n'))
             return false;
@@ -189,10 +127,7 @@ static void rebuild(void)
     }
     for (int i = 0; i < CLUSTER_NODES; i++)
         test_server_kill(&nodes[i].server);
-    for (int i = 0; i < CLUSTER_NODES; i++)
-        write_file(i);
-    for (int i = 0; i < CLUSTER_NODES; i++)
-        launch(i);
+    launch();
     for (int i = 0; i < CLUSTER_NODES; i++)
         cluster_reconnect(i);
 }
@@ -309,7 +244,8 @@ const char *cluster_name(int master, int k)
     for (int n = 0;; n++) {
         snprintf(name, NAME_SIZE, "L%d", n);
         unsigned hash_slot = cluster_hash_slot(name);
-        if (hash_slot >= first_of[master] && hash_slot < first_of[master + 1] && k-- == 0)
+        if (hash_slot >= test_cluster_first[master] &&
+            hash_slot < test_cluster_first[master + 1] && k-- == 0)
             return name;
     }
 }

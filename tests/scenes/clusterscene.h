@@ -7,24 +7,19 @@
 #ifndef TEST_CLUSTERSCENE_H
 #define TEST_CLUSTERSCENE_H
 
+#include "cluster.h"
 #include "fixture.h"
 
 enum {
-    CLUSTER_MASTERS = 3,
-    CLUSTER_NODES = 6, /* the replica of node i is node i + CLUSTER_MASTERS */
-    CLUSTER_ID_SIZE = 41,
+    CLUSTER_MASTERS = TEST_CLUSTER_MASTERS,
+    CLUSTER_NODES = TEST_CLUSTER_NODES, /* the replica of node i is node i +
+                                           CLUSTER_MASTERS */
     CLUSTER_TIMEOUT_MS = 1500, /* of a node that does not answer the others, while a
                                   failure is expected */
     CLUSTER_SOON_MS = 30000
 };
 
-struct cluster_node {
-    struct test_server server;
-    uint16_t port, bus;
-    int bus_fd; /* reserves the port of its bus */
-    char id[CLUSTER_ID_SIZE];
-};
-extern struct cluster_node nodes[CLUSTER_NODES];
+extern struct test_node nodes[CLUSTER_NODES];
 extern struct test_redis *at_node[CLUSTER_NODES];
 
 /* Unchecked fixture. */
