@@ -33,25 +33,41 @@ guard=off
 run --seconds 12 --gap 250 --guard some
 run --seconds 10 --gap 250 --strict --guard $guard
 run --seconds 8 --gap 2000 --strict --guard $guard --processes 6 --locks 6 --must order,reads,writes,prompt
-if [ $(($(date +%s) / 60 % 2)) = 0 ]; then
-  run --servers tls --seconds 8 --gap 250 --guard $guard
-else
+over_tls() { run --servers tls --seconds 8 --gap 250 --guard $guard; }
+with_replicas() {
   run --servers replicas --seconds 4 --gap 800 --guard $guard --lease 1500 --must tokens \
     --only failover,master-kill,master-stop,kill,stop-short
-fi
+}
+with_a_cluster() {
+  run --servers cluster --seconds 5 --gap 600 --guard $guard --lease 2000 --must kept,stuck \
+    --only failover,takeover,node-restart,reshard,reshard-halfway,server-stop-long,cut,kill
+}
 # A run whose judge has to report locks that the new master never had: that their holders learn of
 # it before their leases end, or that two processes had one at a time.
 finds_losses() {
   count=$((count + 1))
   for try in 1 2 3; do
-    echo "nemesis --unconfirmed"
-    said=$(timeout $((300 * scale)) "$nemesis" --servers replicas --unconfirmed --seconds 15 \
-      --gap 1500 --guard off --only failover)
+    echo "nemesis --unconfirmed $*"
+    said=$(timeout $((300 * scale)) "$nemesis" --unconfirmed --seconds 15 --guard off "$@")
     echo "$said" | sed 's/^/  /' # no violation of this test
     case $said in *'violation of loss'* | *'violation of exclusion'*) return ;; esac
   done
   failed=$((failed + 1))
 }
-[ "${RLOCK_TEST_LEVEL:-quick}" != full ] || finds_losses
+if [ "${RLOCK_TEST_LEVEL:-quick}" = full ]; then
+  over_tls
+  with_replicas
+  with_a_cluster
+  run --servers cluster --seconds 25 --gap 2000 --guard $guard --must kept,stuck \
+    --only rolling-restart
+  finds_losses --servers replicas --gap 1500 --only failover
+  finds_losses --servers cluster-replicas --gap 500 --only takeover
+else
+  case $(($(date +%s) / 60 % 3)) in
+    0) over_tls ;;
+    1) with_replicas ;;
+    2) with_a_cluster ;;
+  esac
+fi
 echo "$(((count - failed) * 100 / count))%: Checks: $count, Failures: $failed, Errors: 0"
 [ $failed = 0 ]

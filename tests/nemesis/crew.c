@@ -161,15 +161,15 @@ static void begin_life(struct nem_crew *crew, unsigned process)
     const struct nem_crew_options *o = &crew->options;
     struct member *m = &crew->members[process];
     char path[PATH_MAX], url[NEM_URL_MAX + TEXT], link[TEXT], rundir[PATH_MAX];
-    char number[7][24], workers_url[NEM_URL_MAX];
+    char number[8][24], workers_url[NEM_URL_MAX], addresses[NEM_LINK_MAX];
 
     m->life++;
     m->ending = m->falling = false;
     m->client[0] = '\0';
     m->status = 0;
     test_build_path(path, sizeof(path), "tests/nemesis/crewman");
-    const char *host = strstr(nem_faults_url(crew->faults, process), "//");
-    snprintf(link, sizeof(link), "NEMESIS_LINK=%s", host ? host + 2 : "");
+    nem_faults_link(crew->faults, process, addresses);
+    snprintf(link, sizeof(link), "NEMESIS_LINK=%s", addresses);
     snprintf(rundir, sizeof(rundir), "RLOCK_RUNDIR=%s",
              is_guarded(o, process, m->life) ? o->rundir : "");
     nem_faults_workers_url(crew->faults, workers_url);
@@ -184,8 +184,9 @@ static void begin_life(struct nem_crew *crew, unsigned process)
     snprintf(number[4], sizeof(number[4]), "%ld", o->lease_ms);
     snprintf(number[5], sizeof(number[5]), "%llu", (unsigned long long)o->seed);
     snprintf(number[6], sizeof(number[6]), "%u", o->long_percent);
+    snprintf(number[7], sizeof(number[7]), "%u", o->think_ms);
     const char *argv[] = { path,      number[0], number[1], number[2], number[3],
-                           number[4], number[5], number[6], NULL };
+                           number[4], number[5], number[6], number[7], NULL };
     test_program_start(&m->program, argv,
                        (const char *const[]){ PLAIN_HEAP, url, link, rundir, NULL });
     send_to_work(crew, process);

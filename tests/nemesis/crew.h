@@ -18,6 +18,7 @@ struct nem_crew_options {
     unsigned processes, threads, locks;
     long lease_ms, presence_ms, commandtimeout_ms;
     unsigned long_percent; /* this share of their sections lasts about a lease */
+    unsigned think_ms;     /* between two sections, at most */
     uint64_t seed;
     enum nem_guard guard;
     const char *rundir; /* the guard's directory; NULL: it is off */

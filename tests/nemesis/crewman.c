@@ -3,7 +3,7 @@
  * A process of the nemesis: threads that use the nemesis's locks all the time, with all
  * calls, and record each call, its result, and their belief about the hold.
  *
- *   RLOCK_URL=... crewman PROCESS LIFE THREADS LOCKS LEASE_MS SEED LONG_PERCENT
+ *   RLOCK_URL=... crewman PROCESS LIFE THREADS LOCKS LEASE_MS SEED LONG_PERCENT THINK_MS
  *
  * One more thread uses locks that the judge does not judge (sacrifice.h). The lines are
  * read and answered at descriptor numbers given by robbery.h.
@@ -28,8 +28,8 @@
 #include "robbery.h"
 #include "sacrifice.h"
 #include "target.h"
+#include "usage.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -41,13 +41,19 @@
 #include <syslog.h>
 #include <unistd.h>
 
-enum { ARGUMENTS = 8, LOCKS_MAX = 64, THREADS_MAX = 64, LINE = 4096, PERCENT = 100 };
-enum { NS_PER_US = 1000, NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
+enum {
+    ARGUMENTS = 9,
+    LOCKS_MAX = NEM_LOCKS_MAX,
+    THREADS_MAX = 64,
+    LINE = 4096,
+    PERCENT = 100
+};
+enum { US_PER_MS = 1000, NS_PER_US = 1000, NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
 /* of 100 calls */
 enum { READS = 65, PATIENT = 45, TIMED = 30, FIXED = 12, TWICE = 12 };
 enum { HOT = 75, HOT_LOCKS = 3 };
 enum { DOWNGRADES = 25, EXTENDS = 6, MEDIUM = 10, BURSTS = 10, BURST = 12 };
-enum { STAY_US = 2500, MEDIUM_US = 30000, THINK_US = 4000, CHECKS = 8 };
+enum { STAY_US = 2500, MEDIUM_US = 30000, CHECKS = 8 };
 enum { CHILDREN = 250, CHILD_S = 2 }; /* one in this many units of work leaves a child */
 enum { SECRET_MIN = 6 };
 
@@ -66,7 +72,7 @@ struct man {
 
 static struct {
     rlock_client_t *client;
-    unsigned process, life, threads, locks, long_percent;
+    unsigned process, life, threads, locks, long_percent, think_us;
     long lease_ms;
     uint64_t seed;
     bool guarded;
@@ -451,7 +457,7 @@ static void work_once(struct man *man)
         call_held(man, NEM_CONSISTENT, target, 0);
     if (rc == 0 || rc == EOWNERDEAD)
         inside(man, target, reading, lease_ms);
-    pause_us(draw(man, THINK_US));
+    pause_us(draw(man, crew.think_us));
 }
 
 /* ---- rounds */
@@ -523,31 +529,6 @@ static void wait_for_rest(void)
     pthread_mutex_unlock(&crew.mutex);
 }
 
-static unsigned count_entries(const char *path)
-{
-    unsigned n = 0;
-    DIR *dir = opendir(path);
-    if (!dir)
-        return 0;
-    while (readdir(dir))
-        n++;
-    closedir(dir);
-    return n;
-}
-
-static void tell_resources(void)
-{
-    long pages = 0, resident = 0, shared = 0;
-    FILE *f = fopen("/proc/self/statm", "re");
-    if (!f || fscanf(f, "%ld %ld %ld", &pages, &resident, &shared) != 3)
-        resident = shared = 0;
-    if (f)
-        fclose(f);
-    fprintf(nem_lines_out(), "%u %u %ld\n", count_entries("/proc/self/fd"),
-            count_entries("/proc/self/task"),
-            (resident - shared) * sysconf(_SC_PAGESIZE));
-}
-
 /* ---- killing itself */
 
 static bool wants(unsigned at, enum nem_kind kind, unsigned type)
@@ -613,7 +594,7 @@ static void obey(void)
             nem_rob_rest();
             fputs("resting\n", nem_lines_out());
         } else if (strcmp(line, "look") == 0) {
-            tell_resources();
+            nem_usage_tell(nem_lines_out());
         } else {
             fprintf(stderr, "crewman: what is \"%s\"?\n", line);
             abort();
@@ -686,7 +667,9 @@ int main(int argc, char **argv)
     crew.lease_ms = strtol(argv[5], NULL, 10);
     crew.seed = strtoull(argv[6], NULL, 10);
     crew.long_percent = (unsigned)strtoul(argv[7], NULL, 10);
-    if (crew.threads > THREADS_MAX || crew.locks > LOCKS_MAX || crew.locks == 0)
+    crew.think_us = (unsigned)strtoul(argv[8], NULL, 10) * US_PER_MS;
+    if (crew.think_us == 0 || crew.threads > THREADS_MAX || crew.locks > LOCKS_MAX ||
+        crew.locks == 0)
         return EXIT_FAILURE;
     start();
     obey();

@@ -9,29 +9,20 @@
 
 #include "authority.h"
 #include "die.h"
-#include "port.h"
 #include "wait.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How many confirm a lock: all that may be promoted. */
-#define REPLICAS "2"
-
 enum { CAUGHT_UP_MS = 120000, UP_MS = 20000, STUCK_MS = 60000 };
-enum { ARGS_MAX = 96, GONE_MS = 50000, LOG_MODE = 0644, DIR_MODE = 0755, TICK_MS = 1 };
+enum { GONE_MS = 50000, LOG_MODE = 0644, DIR_MODE = 0755, TICK_MS = 1 };
 
 int64_t nem_now(void)
 {
@@ -83,136 +74,6 @@ bool nem_run_program(const char *const argv[], const char *input)
 
 /* ---- start and stop */
 
-/* Without letters of hexadecimal numbers: so a part of it cannot be found by chance. */
-static void draw_password(struct nem_faults *f)
-{
-    static const char letters[] = "ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ";
-    unsigned char bytes[NEM_PASSWORD_LEN];
-    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
-        test_die("getrandom: %s", strerror(errno));
-    for (int i = 0; i < NEM_PASSWORD_LEN; i++)
-        f->password[i] = letters[bytes[i] % (sizeof(letters) - 1)];
-}
-
-/* With links, all processes name the same server, as the processes of a host do, so that
- * the crash guard works between them. Each reaches it by its own link (link.c). */
-#define NO_HOST "192.0.2.1" /* RFC 5737: an address that no host has */
-
-/* Rules that a server before 6.2 does not know; there all users may use all channels. */
-static bool is_of_channels(const char *word)
-{
-    return word[0] == '&' || strcmp(word, "resetchannels") == 0;
-}
-
-static void add_args(const char *args[ARGS_MAX], size_t *count, const char *const more[])
-{
-    for (size_t i = 0; more && more[i]; i++) {
-        if (test_server_version() < 60200 && is_of_channels(more[i]))
-            continue;
-        if (*count + 1 == ARGS_MAX)
-            test_die("too many arguments for the server");
-        args[(*count)++] = more[i];
-    }
-    args[*count] = NULL;
-}
-
-/* The port is beside the socket, which the driver uses. */
-static void add_tls(struct nem_faults *f, const char *args[ARGS_MAX], size_t *count,
-                    char port[16])
-{
-    if (f->servers != NEM_TLS)
-        return;
-    test_authority_begin();
-    test_authority_issue("ca", "server", 30, "subjectAltName=IP:" NO_HOST);
-    f->tls_holder = test_port_reserve("127.0.0.1", &f->tls_port);
-    snprintf(port, 16, "%u", (unsigned)f->tls_port);
-    add_args(args, count,
-             TEST_ARGV("--tls-port", port, "--tls-cert-file",
-                       test_authority_path("server.crt"), "--tls-key-file",
-                       test_authority_path("server.key"), "--tls-ca-cert-file",
-                       test_authority_path("ca.crt"), "--tls-auth-clients", "no"));
-}
-
-/* Servers without the users of strangers, which need a server that stays the same. */
-static void start_servers(struct nem_faults *f, const char *const more[])
-{
-    char password[NEM_PASSWORD_LEN + 2];
-    const char *args[ARGS_MAX];
-    size_t count = 0;
-    draw_password(f);
-    snprintf(password, sizeof(password), ">%s", f->password);
-    add_args(args, &count,
-             TEST_ARGV("--user", NEM_USER, "on", password, "~*", "&*", "+@all"));
-    if (f->servers == NEM_REPLICAS)
-        add_args(args, &count, TEST_ARGV("--min-replicas-to-write", REPLICAS));
-    add_args(args, &count, more);
-    nem_topology_start(&f->topology, args);
-}
-
-static void start_server(struct nem_faults *f, const char *const more[])
-{
-    char password[NEM_PASSWORD_LEN + 2];
-#define MAILBOXES "resetchannels", "&rlock:client:*"
-    const char *const fixed[] = {
-        /* clang-format off */
-        "--user", NEM_USER, "on", password, "~*", "&*", "+@all",
-        "--user", NEM_FORGING_USER, "on", "nopass", MAILBOXES, "+publish",
-        "--user", NEM_READING_USER, "on", "nopass", MAILBOXES, "~nemesis*",
-        "~rlock:{nemesis*", "+eval", "+keys", "+hkeys", "+zrange", "+pubsub", "+publish",
-        "--user", NEM_HOSTILE_USER, "on", "nopass", "~" NEM_SACRIFICE "*",
-        "~rlock:{" NEM_SACRIFICE "*", "~redisson_lock_token:{" NEM_SACRIFICE "*",
-        "+@read", "+@write", "+ping",
-        "--appendonly", "yes", "--appendfsync", "no",
-        "--auto-aof-rewrite-percentage", "0", "--aof-use-rdb-preamble", "no", NULL,
-        /* clang-format on */
-    };
-    const char *args[ARGS_MAX];
-    char port[16];
-    draw_password(f);
-    snprintf(password, sizeof(password), ">%s", f->password);
-    size_t count = 0;
-    add_args(args, &count, fixed);
-    add_tls(f, args, &count, port);
-    add_args(args, &count, more);
-    test_clock_open(&f->clock);
-    test_server_start_env(&f->server, args, f->clock.env);
-}
-
-/* Thread: a proxy's. Its socket belongs to the namespace of the server, in which it is
- * made: so a link that is down ends at the proxy. */
-static int dial_tls(void *arg)
-{
-    const int one = 1;
-    struct nem_faults *f = arg;
-    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(f->tls_port) };
-    inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
-    nem_net_enter(&f->net, f->net.near);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    nem_net_enter(&f->net, f->net.far);
-    if (fd < 0)
-        return -1;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    if (connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 || errno == EINPROGRESS)
-        return fd;
-    close(fd);
-    return -1;
-}
-
-/* The proxies' threads stay in the namespace in which they are started. */
-static void start_proxies(struct nem_faults *f)
-{
-    nem_net_enter(&f->net, f->net.far);
-    for (unsigned i = 0; i < f->processes; i++) {
-        char address[32] = "127.0.0.1";
-        if (f->net.on)
-            nem_net_address(address, sizeof(address), i);
-        f->proxies[i] = f->servers == NEM_TLS
-                            ? test_proxy_start_raw(&f->server, address, dial_tls, f)
-                            : test_proxy_start_at(&f->server, address);
-    }
-    nem_net_enter(&f->net, f->net.near);
-}
-
 void nem_faults_turn(struct nem_faults *f, const char *dir)
 {
     char path[PATH_MAX];
@@ -240,31 +101,29 @@ struct nem_faults *nem_faults_start(const char *dir, unsigned processes,
     return nem_faults_start_servers(dir, processes, NEM_PLAIN, server_args);
 }
 
-static bool has_links(const struct nem_faults *f)
-{
-    return nem_has_ledger(f->servers);
-}
-
 struct nem_faults *nem_faults_start_servers(const char *dir, unsigned processes,
                                             enum nem_servers servers,
                                             const char *const server_args[])
 {
     struct nem_faults *f = calloc(1, sizeof(*f));
-    if (!f || !(f->proxies = calloc(processes, sizeof(*f->proxies))))
+    unsigned links = nem_is_cluster(servers)   ? TEST_CLUSTER_NODES
+                     : nem_has_ledger(servers) ? 1
+                                               : 0;
+    if (!f || !(f->proxies = calloc(processes * links + 1, sizeof(*f->proxies))))
         test_die("out of memory");
     f->processes = processes;
+    f->links = links;
     nem_faults_bounds(f, test_ms(GONE_MS), test_ms(STUCK_MS));
     f->servers = servers;
     f->log = f->tls_holder = -1;
     nem_faults_turn(f, dir);
-    if (!has_links(f)) {
+    if (!nem_has_ledger(servers)) {
         f->net = (struct nem_net){ false, -1, -1, -1, -1, -1 };
-        start_servers(f, server_args);
+        nem_servers_start(f, server_args);
         return f;
     }
     nem_net_open(&f->net, processes);
-    start_server(f, server_args);
-    start_proxies(f);
+    nem_server_start(f, server_args);
     return f;
 }
 
@@ -294,10 +153,19 @@ static bool is_up(void *arg)
     return test_server_is_up(&f->server);
 }
 
+/* Several servers: until they agree. */
+static void await_servers(struct nem_faults *f)
+{
+    if (nem_is_cluster(f->servers))
+        nem_nodes_await(&f->nodes);
+    else
+        nem_topology_await(&f->topology);
+}
+
 void nem_faults_archive(struct nem_faults *f)
 {
-    if (!has_links(f)) {
-        nem_topology_await(&f->topology);
+    if (!nem_has_ledger(f->servers)) {
+        await_servers(f);
         return;
     }
     if (!test_wait_until(caught_up, f, CAUGHT_UP_MS))
@@ -311,8 +179,6 @@ void nem_faults_archive(struct nem_faults *f)
 
 static void stop_server(struct nem_faults *f)
 {
-    for (unsigned i = 0; i < f->processes; i++)
-        test_proxy_stop(f->proxies[i]);
     test_server_shutdown(&f->server);
     nem_archive(f);
     test_server_stop(&f->server);
@@ -326,8 +192,12 @@ static void stop_server(struct nem_faults *f)
 
 void nem_faults_stop(struct nem_faults *f)
 {
-    if (has_links(f))
+    for (unsigned i = 0; i < f->processes * f->links; i++)
+        test_proxy_stop(f->proxies[i]);
+    if (nem_has_ledger(f->servers))
         stop_server(f);
+    else if (nem_is_cluster(f->servers))
+        nem_nodes_stop(&f->nodes);
     else
         nem_topology_stop(&f->topology);
     close(f->log);
@@ -337,30 +207,66 @@ void nem_faults_stop(struct nem_faults *f)
 
 struct test_server *nem_faults_server(struct nem_faults *f)
 {
-    return has_links(f) ? &f->server : &f->topology.data[f->topology.master];
+    struct nem_nodes *n = &f->nodes;
+    return nem_has_ledger(f->servers)   ? &f->server
+           : nem_is_cluster(f->servers) ? &n->node[n->master[n->aim]].server
+                                        : &f->topology.data[f->topology.master];
+}
+
+unsigned nem_faults_masters(struct nem_faults *f,
+                            struct test_server *ret_masters[NEM_MASTERS_MAX])
+{
+    if (!nem_is_cluster(f->servers)) {
+        ret_masters[0] = nem_faults_server(f);
+        return 1;
+    }
+    for (unsigned i = 0; i < TEST_CLUSTER_MASTERS; i++)
+        ret_masters[i] = &f->nodes.node[f->nodes.master[i]].server;
+    return TEST_CLUSTER_MASTERS;
 }
 
 const char *nem_faults_url(struct nem_faults *f, unsigned process)
 {
-    return has_links(f) ? test_proxy_tcp_url(f->proxies[process]) : "";
+    return f->links == 1 ? test_proxy_tcp_url(f->proxies[process]) : "";
+}
+
+void nem_faults_link(struct nem_faults *f, unsigned process, char text[NEM_LINK_MAX])
+{
+    const char *url = nem_faults_url(f, process);
+    const char *host = strstr(url, "//");
+    size_t len = (size_t)snprintf(text, NEM_LINK_MAX, "%s", host ? host + 2 : "");
+    for (unsigned i = 0; f->links > 1 && i < f->links && len < NEM_LINK_MAX; i++)
+        len += (size_t)snprintf(
+            text + len, NEM_LINK_MAX - len, "%s%u>127.0.0.1:%u", i > 0 ? "," : "",
+            (unsigned)f->nodes.node[i].port,
+            (unsigned)test_proxy_port(f->proxies[process * f->links + i]));
 }
 
 void nem_faults_workers_url(const struct nem_faults *f, char url[NEM_URL_MAX])
 {
     const struct test_server *s = f->topology.sentinels;
-    if (f->servers == NEM_PLAIN)
-        snprintf(url, NEM_URL_MAX, "redis://" NEM_USER ":%s@" NO_HOST ":6379?",
+    const struct test_node *n = f->nodes.node;
+    if (nem_is_cluster(f->servers))
+        snprintf(url, NEM_URL_MAX,
+                 "redis-cluster://" NEM_USER ":%s@127.0.0.1:%u,127.0.0.1:%u,"
+                 "127.0.0.1:%u?%s",
+                 f->password, (unsigned)n[0].port, (unsigned)n[1].port,
+                 (unsigned)n[2].port,
+                 f->servers == NEM_CLUSTER_REPLICAS ? "replicas=1&" : "");
+    else if (f->servers == NEM_PLAIN)
+        snprintf(url, NEM_URL_MAX, "redis://" NEM_USER ":%s@" NEM_NO_HOST ":6379?",
                  f->password);
     else if (f->servers == NEM_TLS)
-        snprintf(url, NEM_URL_MAX, "rediss://" NEM_USER ":%s@" NO_HOST ":6379?cafile=%s&",
-                 f->password, test_authority_path("ca.crt"));
+        snprintf(url, NEM_URL_MAX,
+                 "rediss://" NEM_USER ":%s@" NEM_NO_HOST ":6379?cafile=%s&", f->password,
+                 test_authority_path("ca.crt"));
     else
         snprintf(url, NEM_URL_MAX,
                  "redis-sentinel://" NEM_USER ":%s@127.0.0.1:%u,127.0.0.1:%u,"
                  "127.0.0.1:%u/" NEM_MASTER "?%s",
                  f->password, (unsigned)s[0].port, (unsigned)s[1].port,
                  (unsigned)s[2].port,
-                 f->servers == NEM_REPLICAS ? "replicas=" REPLICAS "&" : "");
+                 f->servers == NEM_REPLICAS ? "replicas=" NEM_REPLICAS_TEXT "&" : "");
 }
 
 const char *nem_faults_password(const struct nem_faults *f)
@@ -383,12 +289,17 @@ struct run {
     size_t next;   /* the next step of the plan that is not due yet */
 };
 
-static const struct nem_action *action_of(enum nem_kind kind)
+static const struct nem_action *action_of(const struct nem_faults *f, enum nem_kind kind)
 {
-    const struct nem_action *const tables[] = {
-        nem_process_actions, nem_link_actions, nem_stranger_actions,
-        nem_server_actions,  nem_data_actions, nem_failover_actions
-    };
+    const struct nem_action *const tables[] = { nem_process_actions,
+                                                nem_link_actions,
+                                                nem_stranger_actions,
+                                                nem_server_actions,
+                                                nem_data_actions,
+                                                nem_is_cluster(f->servers)
+                                                    ? nem_cluster_actions
+                                                    : nem_failover_actions,
+                                                nem_reshard_actions };
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
         if (tables[i][kind].begin)
             return &tables[i][kind];
@@ -401,9 +312,9 @@ static struct nem_active *add(struct run *run, size_t index)
     const struct nem_step *step = &run->plan->steps[index];
     struct nem_active *a = calloc(1, sizeof(*a));
     struct nem_active **at = &run->f->active;
-    size_t processes = run->f->processes;
-    if (!a || !(a->rules = calloc(processes * NEM_RULES_EACH, sizeof(*a->rules))) ||
-        !(a->connections = calloc(processes, sizeof(*a->connections))))
+    size_t links = run->f->processes * run->f->links + 1;
+    if (!a || !(a->rules = calloc(links * NEM_RULES_EACH, sizeof(*a->rules))) ||
+        !(a->connections = calloc(links, sizeof(*a->connections))))
         test_die("out of memory");
     a->step = step;
     a->also = NEM_ALL;
@@ -442,7 +353,7 @@ static bool hits_too(const struct nem_active *other, const struct nem_active *a)
 /* Steps that the plan keeps apart may meet when one takes longer than planned. */
 static bool may_begin(const struct run *run, const struct nem_active *a)
 {
-    const struct nem_action *action = action_of(a->step->kind);
+    const struct nem_action *action = action_of(run->f, a->step->kind);
     for (const struct nem_active *other = run->f->active; other; other = other->next) {
         if (other->begun && (nem_steps_clash(a->step, other->step) || hits_too(other, a)))
             return false;
@@ -454,10 +365,12 @@ static bool may_begin(const struct run *run, const struct nem_active *a)
 static bool advance(struct run *run, struct nem_active *a)
 {
     struct nem_faults *f = run->f;
-    const struct nem_action *action = action_of(a->step->kind);
+    const struct nem_action *action = action_of(f, a->step->kind);
     if (!a->begun && may_begin(run, a)) {
         a->begun = true;
         run->moved = nem_now();
+        if (nem_is_cluster(f->servers) && nem_kind_lane(a->step->kind) == NEM_LANE_SERVER)
+            nem_nodes_aim(&f->nodes, a);
         a->record.begin = nem_now();
         action->begin(f, a);
         a->end_at = nem_now() + a->step->length_ms * NEM_NS_PER_MS;
@@ -507,7 +420,7 @@ static void pause_between(const struct run *run)
     if (run->next < run->plan->count)
         until = run->start + run->plan->steps[run->next].begin_ms * NEM_NS_PER_MS;
     for (const struct nem_active *a = run->f->active; a; a = a->next) {
-        bool asks = !a->begun || a->ending || action_of(a->step->kind)->during;
+        bool asks = !a->begun || a->ending || action_of(run->f, a->step->kind)->during;
         int64_t at = asks ? now + TICK_MS * NEM_NS_PER_MS : a->end_at;
         until = at < until ? at : until;
     }
@@ -518,8 +431,8 @@ static void pause_between(const struct run *run)
 /* Checks that the server answers through each proxy that can read answers. */
 static void check_all_run(struct nem_faults *f)
 {
-    if (!has_links(f))
-        nem_topology_await(&f->topology);
+    if (!nem_has_ledger(f->servers))
+        await_servers(f);
     if (f->servers != NEM_PLAIN)
         return;
     for (unsigned i = 0; i < f->processes; i++) {

@@ -68,8 +68,10 @@ struct nem_faults;
 #define NEM_USER "nemesis"
 enum { NEM_PASSWORD_LEN = 24 };
 
-/* How all workers name the servers. */
-enum { NEM_URL_MAX = 512 };
+/* How all workers name the servers; the text of NEMESIS_LINK (link.h). */
+enum { NEM_URL_MAX = 512, NEM_LINK_MAX = 256 };
+/* A node of a cluster that does not answer for so long (test_ms) is replaced. */
+enum { NEM_NODE_TIMEOUT_MS = 2000, NEM_MASTERS_MAX = 3 };
 
 /* Starts the server, the clock shim, and a proxy for each process. The server is
  * append-only, in its own directory, which is archived as <dir>/aof.<epoch> when
@@ -79,7 +81,8 @@ struct nem_faults *nem_faults_start(const char *dir, unsigned processes,
                                     const char *const server_args[]);
 /* The same with other servers. With TLS the links carry what the proxies cannot read.
  * Sentinel and replicas: nothing is append-only, there are no links, and the server is
- * the present master. */
+ * the present master. Cluster: a process has a link to each node, and the server is the
+ * master of the shard that the last fault has affected. */
 struct nem_faults *nem_faults_start_servers(const char *dir, unsigned processes,
                                             enum nem_servers servers,
                                             const char *const server_args[]);
@@ -94,8 +97,14 @@ void nem_faults_archive(struct nem_faults *f);
 void nem_faults_turn(struct nem_faults *f, const char *dir);
 
 struct test_server *nem_faults_server(struct nem_faults *f);
-/* The address for the process: "redis://<host>:<port>", over TCP. "": it has no link. */
+/* All servers that have locks. Returns how many. */
+unsigned nem_faults_masters(struct nem_faults *f,
+                            struct test_server *ret_masters[NEM_MASTERS_MAX]);
+/* The address for the process: "redis://<host>:<port>", over TCP. "": it has no link, or
+ * several. */
 const char *nem_faults_url(struct nem_faults *f, unsigned process);
+/* What link.h has to know to use the process's links. */
+void nem_faults_link(struct nem_faults *f, unsigned process, char text[NEM_LINK_MAX]);
 /* The URL that all workers use, with the user and its password, and with "?" or "&" at
  * the end for more parameters. With links, no such host exists: each worker's connections
  * go to its own link. */

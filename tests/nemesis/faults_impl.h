@@ -6,6 +6,7 @@
 
 #include "faults.h"
 
+#include "cluster.h"
 #include "program.h"
 #include "redis.h"
 
@@ -31,17 +32,30 @@ struct nem_topology {
     unsigned master; /* the index of the last one that was elected */
 };
 
+/* faults_nodes.c: a cluster. Two nodes are a shard: a master and its replica, which
+ * change places. The bus of each node is behind a proxy. */
+struct nem_nodes {
+    struct test_node node[TEST_CLUSTER_NODES];
+    struct test_proxy *bus[TEST_CLUSTER_NODES];
+    unsigned master[TEST_CLUSTER_MASTERS]; /* the node that is the master of the shard */
+    unsigned aim;                          /* the shard that the present fault affects */
+    unsigned hash_slot[NEM_LOCKS_MAX];
+    unsigned shard[NEM_LOCKS_MAX]; /* that has the lock */
+};
+
 struct nem_faults {
     char dir[PATH_MAX];
     unsigned processes;
     enum nem_servers servers;
     struct test_server server;    /* with a ledger, else not started: see */
     struct nem_topology topology; /* nem_faults_server */
+    struct nem_nodes nodes;
     uint16_t tls_port;
     int tls_holder; /* keeps the port reserved; -1: no TLS */
     struct test_clock clock;
     struct nem_net net;
-    struct test_proxy **proxies; /* one of each process */
+    unsigned links;              /* of each process: one to each server; 0: none */
+    struct test_proxy **proxies; /* by processes, and of each by servers */
     const struct nem_workers *workers;
     struct nem_active *active; /* due, by begin_ms */
     unsigned epoch;
@@ -65,11 +79,12 @@ struct nem_active {
     int64_t until;
     uint16_t also; /* another process that it affected; NEM_ALL: none */
     struct nem_fault also_record;
-    int *rules;            /* NEM_RULES_EACH of each process, 0: none */
-    unsigned *connections; /* of each process, 0: all of its link */
+    int *rules;            /* NEM_RULES_EACH of each link, 0: none */
+    unsigned *connections; /* of each link, 0: all of it */
+    int bus_rules[TEST_CLUSTER_NODES];
     struct test_redis *redis, *messages;
     struct test_program stranger;
-    unsigned master; /* a failover: the old one */
+    unsigned master; /* a failover: the old one; of a cluster: a node */
     int64_t look_at;
 };
 
@@ -84,6 +99,16 @@ struct nem_action {
     bool (*end)(struct nem_faults *f, struct nem_active *a);
 };
 
+/* With links, all processes name the same server, as the processes of a host do, so that
+ * the crash guard works between them. Each reaches it by its own link (link.c). */
+#define NEM_NO_HOST "192.0.2.1" /* RFC 5737: an address that no host has */
+/* How many replicas of Sentinel's master confirm a lock: all that may be promoted. */
+#define NEM_REPLICAS_TEXT "2"
+
+/* faults_start.c: the only server, or several, and the links to them. */
+void nem_server_start(struct nem_faults *f, const char *const more[]);
+void nem_servers_start(struct nem_faults *f, const char *const more[]);
+
 /* By kind; zero for the kinds of other files. */
 extern const struct nem_action nem_process_actions[NEM_KINDS];
 extern const struct nem_action nem_link_actions[NEM_KINDS];
@@ -91,6 +116,8 @@ extern const struct nem_action nem_stranger_actions[NEM_KINDS];
 extern const struct nem_action nem_server_actions[NEM_KINDS];
 extern const struct nem_action nem_data_actions[NEM_KINDS];
 extern const struct nem_action nem_failover_actions[NEM_KINDS];
+extern const struct nem_action nem_cluster_actions[NEM_KINDS];
+extern const struct nem_action nem_reshard_actions[NEM_KINDS];
 
 /* CLOCK_BOOTTIME, ns. */
 int64_t nem_now(void);
@@ -138,6 +165,42 @@ bool nem_topology_tilts(const struct nem_topology *t);
 void nem_topology_tell(const struct nem_topology *t);
 /* Tells this sentinel to elect another one. */
 void nem_topology_fail_over(const struct nem_topology *t, unsigned sentinel);
+
+/* Starts all six with these arguments, and their proxies; returns when they agree. */
+void nem_nodes_start(struct nem_nodes *n, const char *const args[]);
+void nem_nodes_stop(struct nem_nodes *n);
+/* The other node of the same shard. */
+unsigned nem_node_beside(unsigned node);
+/* Whether the node says that it is a master. It must run. */
+bool nem_node_is_master(const struct nem_nodes *n, unsigned node);
+/* Whether SIGTERM ends it: not while it writes its first append-only file. */
+bool nem_node_may_end(const struct nem_nodes *n, unsigned node);
+/* Whether all nodes agree about masters and replicas as `master` says, and all replicas
+ * are in step. All must run. */
+bool nem_nodes_are_whole(const struct nem_nodes *n);
+/* Waits for that; aborts when it does not come. */
+void nem_nodes_await(struct nem_nodes *n);
+/* Whether nodes promote a replica when its master does not answer. Not told to the node
+ * `except`, which may not run (NEM_NONE: told to all). */
+void nem_nodes_expect(const struct nem_nodes *n, bool failure, unsigned except);
+/* Orders CLUSTER FAILOVER; `how`: NULL, or "TAKEOVER". False: the node refuses. */
+bool nem_node_fail_over(const struct nem_nodes *n, unsigned node, const char *how);
+/* Stops what the replica gets from its master, or lets it go on. */
+void nem_node_sever(const struct nem_nodes *n, unsigned replica, bool severed);
+/* Whether all nodes see the hash slot at this node. */
+bool nem_nodes_see(const struct nem_nodes *n, unsigned hash_slot, unsigned node);
+/* Which of the first hash slots a master has, bit by bit: as the messages of its bus
+ * begin, behind its name. */
+enum { NEM_MAP = 128 };
+void nem_node_map(const struct nem_nodes *n, unsigned node, unsigned char map[NEM_MAP]);
+/* Whether the replica of a shard has all that its master has written by now. */
+bool nem_shard_is_in_step(const struct nem_nodes *n, unsigned shard);
+/* The step's record gets all locks of a shard; NEM_NONE: all of all shards. */
+void nem_nodes_mark(const struct nem_nodes *n, struct nem_fault *record, unsigned shard);
+/* Chooses the shard of a step that begins. */
+void nem_nodes_aim(struct nem_nodes *n, struct nem_active *a);
+/* Prints what each of them says to stderr. */
+void nem_nodes_tell(const struct nem_nodes *n);
 
 /* Moves the calling thread into `near`; `on`: whether that was permitted. */
 void nem_net_open(struct nem_net *net, unsigned processes);

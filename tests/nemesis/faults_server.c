@@ -40,13 +40,20 @@ void nem_faults_tell_keys(struct nem_faults *f)
         "    .. table.concat(what or {}, ' ')\n"
         "end\n"
         "return table.concat(lines, '\\n')\n";
-    if (!nem_has_ledger(f->servers))
+    struct test_server *masters[NEM_MASTERS_MAX];
+    if (nem_is_cluster(f->servers))
+        nem_nodes_tell(&f->nodes);
+    else if (!nem_has_ledger(f->servers))
         nem_topology_tell(&f->topology);
-    struct test_redis *r = test_redis_connect(nem_faults_server(f)->path);
-    const redisReply *reply = test_redis_try(r, "EVAL", script, "0");
-    fprintf(stderr, "%s\n",
-            reply && reply->str ? reply->str : "the server does not answer");
-    test_redis_close(r);
+    for (unsigned i = 0, n = nem_faults_masters(f, masters); i < n; i++) {
+        if (test_server_pid(masters[i]) <= 0)
+            continue;
+        struct test_redis *r = test_redis_connect(masters[i]->path);
+        const redisReply *reply = test_redis_try(r, "EVAL", script, "0");
+        fprintf(stderr, "%s\n",
+                reply && reply->str ? reply->str : "the server does not answer");
+        test_redis_close(r);
+    }
 }
 
 /* ---- commands to the server */
@@ -81,7 +88,8 @@ static void pause_clients(struct nem_faults *f, struct nem_active *a)
 static bool clients_go_on(struct nem_faults *f, struct nem_active *a)
 {
     (void)a;
-    tell(f, "DEL", "nemesis:nothing"); /* a write that changes nothing */
+    /* waits as a write does, and each node of a cluster takes it */
+    tell(f, "PUBLISH", "nemesis:nothing", "");
     return true;
 }
 

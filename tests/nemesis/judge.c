@@ -14,33 +14,20 @@ enum { STALLED_MOST = 33 };
 const char *nem_rule_name(enum nem_rule rule)
 {
     static const char *const names[NEM_RULES] = {
-        [NEM_RULE_EXCLUSION] = "exclusion",
-        [NEM_RULE_TOKENS] = "tokens",
-        [NEM_RULE_GRANT] = "grant",
-        [NEM_RULE_PASSED] = "passed",
-        [NEM_RULE_BELIEF] = "belief",
-        [NEM_RULE_OWNER] = "owner",
-        [NEM_RULE_HOLDS] = "holds",
-        [NEM_RULE_UNLOCK] = "unlock",
-        [NEM_RULE_TOLD] = "told",
-        [NEM_RULE_LOSS] = "loss",
-        [NEM_RULE_KEPT] = "kept",
-        [NEM_RULE_CODE] = "code",
-        [NEM_RULE_BOUND] = "bound",
-        [NEM_RULE_ORDER] = "order",
-        [NEM_RULE_READS] = "reads",
-        [NEM_RULE_WRITES] = "writes",
-        [NEM_RULE_PROMPT] = "prompt",
-        [NEM_RULE_STARVED] = "starved",
-        [NEM_RULE_HUNG] = "hung",
-        [NEM_RULE_LEAK] = "leak",
-        [NEM_RULE_RESIDUE] = "residue",
-        [NEM_RULE_GROWS] = "grows",
-        [NEM_RULE_SPINS] = "spins",
-        [NEM_RULE_BURIED] = "buried",
-        [NEM_RULE_CUT] = "cut",
-        [NEM_RULE_DEAD] = "dead",
-        [NEM_RULE_SOON] = "soon",
+        [NEM_RULE_EXCLUSION] = "exclusion", [NEM_RULE_TOKENS] = "tokens",
+        [NEM_RULE_GRANT] = "grant",         [NEM_RULE_PASSED] = "passed",
+        [NEM_RULE_BELIEF] = "belief",       [NEM_RULE_OWNER] = "owner",
+        [NEM_RULE_HOLDS] = "holds",         [NEM_RULE_UNLOCK] = "unlock",
+        [NEM_RULE_TOLD] = "told",           [NEM_RULE_LOSS] = "loss",
+        [NEM_RULE_KEPT] = "kept",           [NEM_RULE_CODE] = "code",
+        [NEM_RULE_BOUND] = "bound",         [NEM_RULE_ORDER] = "order",
+        [NEM_RULE_READS] = "reads",         [NEM_RULE_WRITES] = "writes",
+        [NEM_RULE_PROMPT] = "prompt",       [NEM_RULE_STARVED] = "starved",
+        [NEM_RULE_STUCK] = "stuck",         [NEM_RULE_HUNG] = "hung",
+        [NEM_RULE_LEAK] = "leak",           [NEM_RULE_RESIDUE] = "residue",
+        [NEM_RULE_GROWS] = "grows",         [NEM_RULE_SPINS] = "spins",
+        [NEM_RULE_BURIED] = "buried",       [NEM_RULE_CUT] = "cut",
+        [NEM_RULE_DEAD] = "dead",           [NEM_RULE_SOON] = "soon",
     };
     return (unsigned)rule < NEM_RULES ? names[rule] : "?";
 }
@@ -128,7 +115,8 @@ static void count(struct nem_judge *j)
         j->verdict->handovers += j->tenures[i]->granted->ticket != 0;
     for (size_t i = 0; i < j->round->fault_count; i++) {
         const struct nem_fault *fault = &j->round->faults[i];
-        j->verdict->failovers += nem_fails_over(fault->kind) && fault->hits > 0;
+        bool turns = nem_fails_over(fault->kind) || fault->kind == NEM_ROLLING_RESTART;
+        j->verdict->failovers += turns ? fault->hits : 0;
     }
 }
 
@@ -161,6 +149,7 @@ void nem_judge(struct nem_round *round, struct nem_verdict *verdict, FILE *out,
     nem_judge_forces(j);
     nem_judge_calls(j);
     nem_judge_cuts(j);
+    nem_judge_waits(j);
     nem_judge_passed(j);
     if (round->no_ledger)
         nem_judge_records(j);

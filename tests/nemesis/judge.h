@@ -38,6 +38,9 @@ enum nem_rule {
     NEM_RULE_WRITES,    /* L6, of a waiting reader */
     NEM_RULE_PROMPT,  /* L1, L2, L4: a free lock with live waiters was not handed over */
     NEM_RULE_STARVED, /* L3: a patient waiter did not get it after the faults */
+    NEM_RULE_STUCK,   /* L3: nobody had a lock of a cluster, and nobody got it for longer
+                       * than a lease, the time to replace a node, and 2 s, although a
+                       * thread waited */
     NEM_RULE_BURIED,  /* G9, G10: what a killed process held stayed, although another
                        * process of its host waited, and both had the guard */
     NEM_RULE_DEAD,    /* G3, G11: a living process was recovered, or lost something by a
@@ -63,6 +66,10 @@ struct nem_round {
     enum nem_servers servers;
     /* there is no ledger: only records are judged, see nem_rule_needs_ledger */
     bool no_ledger;
+    /* a cluster: without a master for a hash slot none is served, or all others are; a
+     * node that does not answer for so long is replaced */
+    bool full_coverage;
+    long node_timeout_ms;
     int64_t started, calm, ended; /* the faults begin; have ended; the workers get the
                                    * command to end */
     int64_t given_up; /* when workers that did not come to rest were killed; 0: all came
@@ -88,7 +95,8 @@ struct nem_round {
     /* the data at the server when all workers have ended: lines "key ttl length" */
     const char *const *left;
     size_t left_count;
-    uint64_t last_token[64]; /* per lock, from the rounds before; the judge updates it */
+    uint64_t last_token[NEM_LOCKS_MAX]; /* per lock, from the rounds before; the judge
+                                           updates it */
 };
 
 struct nem_verdict {
@@ -100,6 +108,9 @@ struct nem_verdict {
      * process to another. The last one: recoveries, of a name */
     unsigned long operations, successes, handovers, losses, burials;
     unsigned long failovers; /* in which another server became the master */
+    /* the longest time for which a thread waited and nobody had the lock, without the
+     * time that faults explain, and what it may be; 0: it is not judged */
+    long wait_ms, wait_bound_ms;
     /* how much of the round the machine kept a process from running, on average over the
      * processes; if it was too much, only the violations of the round count */
     unsigned stalled_percent;

@@ -16,4 +16,5 @@ NEMESIS_JUDGE = $(NEMESIS_LEDGER) \
 	tests/nemesis/judge_server.c tests/nemesis/judge_order.c \
 	tests/nemesis/judge_phases.c tests/nemesis/judge_joins.c \
 	tests/nemesis/judge_failovers.c tests/nemesis/judge_records.c \
+	tests/nemesis/judge_cluster.c tests/nemesis/judge_waits.c \
 	tests/nemesis/judge_deaths.c tests/nemesis/judge_ends.c

@@ -54,7 +54,8 @@ static bool was_unreachable(const struct nem_judge *j, const struct nem_made *ca
            /* another thread may ask for the process: if its poll is refused, this call
             * learns nothing either */
            (nem_is_timed(invoke->call) && nem_refused(j, invoke->at, call->ret->at)) ||
-           nem_unreachable(j, invoke->process, invoke->at, call->ret->at);
+           nem_unreachable_for(j, invoke->process, invoke->lock, invoke->at,
+                               call->ret->at);
 }
 
 static bool code_has_reason(const struct nem_judge *j, const struct nem_made *call)

@@ -25,15 +25,36 @@ static int64_t asked_at(const struct nem_hold *hold)
     return hold->asked ? hold->asked->at : hold->returned->at;
 }
 
+/* Whether the hold may have been granted by another one's release, and has not been
+ * renewed since: a grant lasts for a presence. */
+static bool may_be_granted(const struct nem_judge *j, const struct nem_hold *hold)
+{
+    return hold->end == hold->returned->end &&
+           hold->end - hold->returned->at <= j->round->presence_ms * NEM_NS_PER_MS;
+}
+
 /* The latest time at which the last write for the hold was sent that it learned of: D is
  * that time, and 99 percent of the lease, less 2 ms and what clocks may be apart. */
 static int64_t written_by(const struct nem_judge *j, const struct nem_hold *hold)
 {
     enum { PERCENT = 100, OF_LEASE = 99, APART_MS = 52 };
+    int64_t lease = lease_ns(j, hold);
+    int64_t grant = j->round->presence_ms * NEM_NS_PER_MS;
     if (hold->end == 0)
         return hold->returned->at;
-    return hold->end - lease_ns(j, hold) / PERCENT * OF_LEASE + APART_MS * NEM_NS_PER_MS +
+    if (may_be_granted(j, hold) && grant < lease)
+        lease = grant;
+    return hold->end - lease / PERCENT * OF_LEASE + APART_MS * NEM_NS_PER_MS +
            NEM_ROUNDED;
+}
+
+/* Of a cluster only the shard's locks. */
+static bool can_lose(const struct nem_judge *j, const struct nem_fault *fault,
+                     unsigned lock)
+{
+    enum nem_servers servers = j->round->servers;
+    return nem_loses(fault->kind, servers) &&
+           (!nem_is_cluster(servers) || nem_hits_lock(j, fault, lock));
 }
 
 static bool loses(const struct nem_judge *j, const struct nem_fault *fault,
@@ -50,13 +71,13 @@ static bool loses(const struct nem_judge *j, const struct nem_fault *fault,
 bool nem_lost_by_failover(const struct nem_judge *j, const struct nem_hold *hold,
                           const struct nem_hold *other, int64_t from)
 {
-    if (j->round->strict || j->round->servers != NEM_SENTINEL)
+    if (j->round->strict)
         return false;
     if (other && asked_at(hold) > other->returned->at)
         return false;
     for (size_t i = 0; i < j->round->fault_count; i++) {
         const struct nem_fault *fault = &j->round->faults[i];
-        if (nem_fails_over(fault->kind) && loses(j, fault, hold, from))
+        if (can_lose(j, fault, hold->returned->lock) && loses(j, fault, hold, from))
             return true;
     }
     return false;

@@ -233,12 +233,17 @@ bool nem_keys_lost(const struct nem_judge *j, unsigned lock, int64_t from, int64
 bool nem_excluded(const struct nem_judge *j, unsigned lock, int64_t from, int64_t to);
 /* Whether the server may have refused requests of the workers' user in [from, to]. */
 bool nem_refused(const struct nem_judge *j, int64_t from, int64_t to);
-/* Whether there is a reason in [from, to] why a process got no answer. */
+/* Whether there is a reason in [from, to] why a process got no answer, of any server; of
+ * that which has the lock. */
 bool nem_unreachable(const struct nem_judge *j, unsigned process, int64_t from,
                      int64_t to);
+bool nem_unreachable_for(const struct nem_judge *j, unsigned process, unsigned lock,
+                         int64_t from, int64_t to);
 /* The same for its link and the server only: requests may be executed late. */
 bool nem_delayed(const struct nem_judge *j, unsigned process, int64_t from, int64_t to);
 int64_t nem_slack(const struct nem_judge *j);
+/* For how long the effects of a fault last after it. */
+int64_t nem_room(const struct nem_judge *j);
 
 /* ---- judge_server.c */
 
@@ -285,6 +290,25 @@ bool nem_unlock_unaware_of_force(const struct nem_judge *j, const struct nem_hol
 bool nem_lost_by_failover(const struct nem_judge *j, const struct nem_hold *hold,
                           const struct nem_hold *other, int64_t from);
 
+/* ---- judge_cluster.c */
+
+/* Whether it is a fault of the nodes of a cluster: it affects locks, not processes. */
+bool nem_is_of_nodes(const struct nem_judge *j, const struct nem_fault *fault);
+/* Whether such a fault affects the lock. */
+bool nem_hits_lock(const struct nem_judge *j, const struct nem_fault *fault,
+                   unsigned lock);
+/* Whether faults of the nodes may have kept the lock's holder from a renewal in [from,
+ * to]. A node that hands over, and a hash slot that moves, keep nobody. */
+bool nem_nodes_disturbed(const struct nem_judge *j, unsigned lock, int64_t from,
+                         int64_t to);
+/* Whether the lock's node may not have answered in [from, to]. */
+bool nem_nodes_unreachable(const struct nem_judge *j, unsigned lock, int64_t from,
+                           int64_t to);
+/* For how long of [from, to] nobody could take the lock, by faults that are no
+ * failovers. */
+int64_t nem_nodes_closed_ns(const struct nem_judge *j, unsigned lock, int64_t from,
+                            int64_t to);
+
 /* ---- judge_holds.c */
 
 /* `at` and the slack, plus the part of that time for which the process was stopped. */
@@ -300,6 +324,7 @@ void nem_judge_losses(struct nem_judge *j);    /* judge_losses.c: unlock, told, 
 void nem_judge_calls(struct nem_judge *j);     /* judge_calls.c: code, bound, starved,
                                                 * hung */
 void nem_judge_cuts(struct nem_judge *j);      /* judge_calls.c: cut */
+void nem_judge_waits(struct nem_judge *j);     /* judge_waits.c: stuck */
 void nem_judge_tokens(struct nem_judge *j);    /* judge_tokens.c */
 void nem_judge_server(struct nem_judge *j);    /* judge_server.c: grant, belief, owner,
                                                 * holds */

@@ -57,6 +57,7 @@ static bool could_be_kept(const struct nem_judge *j, const struct nem_hold *hold
     int64_t from = end - j->round->lease_ms * NEM_NS_PER_MS;
     return hold->returned->at + nem_slack(j) <= end && !left_by(last_name(hold), end) &&
            !nem_disturbed(j, hold->life->process, from, end) &&
+           !nem_nodes_disturbed(j, lock_of(hold), from, end) &&
            !nem_keys_lost(j, lock_of(hold), from, end) &&
            !nem_clock_stepped(j, from, end);
 }

@@ -312,14 +312,14 @@ static bool deafens(const struct nem_fault *fault, unsigned process)
            fault->kind != NEM_CLOCK_FORWARD;
 }
 
-static int64_t room_of(const struct nem_judge *j)
+int64_t nem_room(const struct nem_judge *j)
 {
     return j->round->presence_ms * NEM_NS_PER_MS + nem_slack(j);
 }
 
 static void add_lives(struct nem_judge *j, struct nem_windows all[])
 {
-    int64_t room = room_of(j);
+    int64_t room = nem_room(j);
     for (size_t i = 0; i < j->life_count; i++) {
         const struct nem_life *life = &j->lives[i];
         if (life->process >= NEM_PROCESSES_MAX)
@@ -362,7 +362,7 @@ static void add_stalls(struct nem_judge *j, unsigned p)
     for (size_t i = 0; i < stalls.count; i++)
         if (stalls.items[i].to - stalls.items[i].from >= long_ns)
             windows_add(&j->deaf[p], stalls.items[i].from,
-                        later(stalls.items[i].to, room_of(j)));
+                        later(stalls.items[i].to, nem_room(j)));
     free(stalls.items);
 }
 
@@ -372,22 +372,22 @@ static void find_deaf(struct nem_judge *j)
         for (size_t i = 0; i < j->round->fault_count; i++) {
             const struct nem_fault *fault = &j->round->faults[i];
             if (deafens(fault, p))
-                windows_add(&j->deaf[p], fault->begin, later(fault->end, room_of(j)));
+                windows_add(&j->deaf[p], fault->begin, later(fault->end, nem_room(j)));
         }
         add_stalls(j, p);
     }
     add_lives(j, j->deaf);
     for (unsigned p = 0; p < NEM_PROCESSES_MAX; p++)
-        prolong(&j->deaf[p], &j->stopped[p], room_of(j));
+        prolong(&j->deaf[p], &j->stopped[p], nem_room(j));
 }
 
 static void find_disturbances(struct nem_judge *j)
 {
-    int64_t room = room_of(j);
+    int64_t room = nem_room(j);
     for (unsigned p = 0; p < NEM_PROCESSES_MAX; p++)
         for (size_t i = 0; i < j->round->fault_count; i++) {
             const struct nem_fault *fault = &j->round->faults[i];
-            if (disturbs(fault, p))
+            if (disturbs(fault, p) && !nem_is_of_nodes(j, fault))
                 windows_add(&j->disturbed[p], fault->begin, later(done_by(fault), room));
         }
     add_lives(j, j->disturbed);
@@ -411,7 +411,7 @@ static void find_hampered(struct nem_judge *j)
     for (unsigned p = 0; p < NEM_PROCESSES_MAX; p++) {
         for (size_t i = 0; i < j->round->fault_count; i++) {
             const struct nem_fault *fault = &j->round->faults[i];
-            int64_t room = of_its_own(fault) ? nem_slack(j) : room_of(j);
+            int64_t room = of_its_own(fault) ? nem_slack(j) : nem_room(j);
             if (hampers(fault, p))
                 windows_add(&j->hampered[p], fault->begin, later(fault->end, room));
         }
@@ -522,15 +522,21 @@ bool nem_excluded(const struct nem_judge *j, unsigned lock, int64_t from, int64_
     return !j->round->strict && happened(j, lock, from, to, is_excluded);
 }
 
+static bool answers(const struct nem_fault *fault)
+{
+    return fault->kind == NEM_SCRIPT_FLUSH || fault->kind == NEM_FLUSHALL ||
+           fault->kind == NEM_ACL || nem_is_strangers(fault->kind) ||
+           steps_clock(fault) || of_a_lock(fault->kind);
+}
+
+/* `nodes`: also by a fault of a cluster's nodes, whichever lock it hits. */
 static bool hinders(const struct nem_judge *j, int32_t from_kind, unsigned process,
-                    int64_t from, int64_t to)
+                    bool nodes, int64_t from, int64_t to)
 {
     for (size_t i = 0; i < j->round->fault_count; i++) {
         const struct nem_fault *fault = &j->round->faults[i];
-        bool answers = fault->kind == NEM_SCRIPT_FLUSH || fault->kind == NEM_FLUSHALL ||
-                       fault->kind == NEM_ACL || nem_is_strangers(fault->kind) ||
-                       steps_clock(fault) || of_a_lock(fault->kind);
-        if (!answers && fault->kind >= from_kind && meets_process(fault, process) &&
+        if (!answers(fault) && (nodes || !nem_is_of_nodes(j, fault)) &&
+            fault->kind >= from_kind && meets_process(fault, process) &&
             overlaps(from, to, fault->begin, later(fault->end, nem_slack(j))))
             return true;
     }
@@ -551,12 +557,19 @@ bool nem_refused(const struct nem_judge *j, int64_t from, int64_t to)
 bool nem_unreachable(const struct nem_judge *j, unsigned process, int64_t from,
                      int64_t to)
 {
-    return hinders(j, 0, process, from, to);
+    return hinders(j, 0, process, true, from, to);
+}
+
+bool nem_unreachable_for(const struct nem_judge *j, unsigned process, unsigned lock,
+                         int64_t from, int64_t to)
+{
+    return hinders(j, 0, process, false, from, to) ||
+           nem_nodes_unreachable(j, lock, from, to);
 }
 
 bool nem_delayed(const struct nem_judge *j, unsigned process, int64_t from, int64_t to)
 {
-    return hinders(j, NEM_CUT_ONE, process, from, to);
+    return hinders(j, NEM_CUT_ONE, process, true, from, to);
 }
 
 void nem_time_make(struct nem_judge *j)

@@ -11,8 +11,6 @@
 
 #include <stddef.h>
 
-enum { NEM_LOCKS_MAX = 64 };
-
 enum nem_change {
     NEM_GRANTED, /* `id` was written as holder of N: taken, or handed over */
     NEM_READ,    /* `id` was written into readers of a lock that is being read */

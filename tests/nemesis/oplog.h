@@ -67,13 +67,23 @@ enum nem_servers {
     NEM_TLS,      /* one, encrypted */
     NEM_SENTINEL, /* a master and two replicas, watched by three sentinels; replication is
                    * asynchronous */
-    NEM_REPLICAS  /* the same; all replicas that may be promoted confirm each lock */
+    NEM_REPLICAS, /* the same; all replicas that may be promoted confirm each lock */
+    NEM_CLUSTER,  /* three masters, each with a third of the hash slots and a replica */
+    NEM_CLUSTER_REPLICAS, /* the same; the replica confirms each lock */
+    NEM_SERVERS_KINDS
 };
 /* What several servers did is in no ledger: an append-only file is one server's. */
 static inline bool nem_has_ledger(enum nem_servers servers)
 {
     return servers == NEM_PLAIN || servers == NEM_TLS;
 }
+static inline bool nem_is_cluster(enum nem_servers servers)
+{
+    return servers == NEM_CLUSTER || servers == NEM_CLUSTER_REPLICAS;
+}
+
+/* The locks whose numbers are less than this are judged. */
+enum { NEM_LOCKS_MAX = 256 };
 
 enum nem_what {
     NEM_INVOKE = 1, /* a call begins */
@@ -182,12 +192,24 @@ enum nem_kind {
     NEM_DELETE_LOCK,      /* the key N of a lock (field lock) */
     NEM_DELETE_COMPANION, /* queue, present, readers, cancelled... of a lock */
     NEM_EVICT,            /* maxmemory with volatile-random */
-    /* failovers by Sentinel: a replica becomes the master. The window ends when all
-     * servers follow the new one */
-    NEM_FAILOVER,    /* by SENTINEL FAILOVER: the old master lives */
-    NEM_MASTER_KILL, /* SIGKILL; it is started again, empty, when another is master */
+    /* failovers: a replica becomes the master. The window ends when all servers follow
+     * the new one. In a cluster it is the master of one shard */
+    NEM_FAILOVER,    /* by SENTINEL FAILOVER: the old master lives; by CLUSTER FAILOVER:
+                      * it hands over, and nothing is lost */
+    NEM_MASTER_KILL, /* SIGKILL; it is started again when another is master: empty, and
+                      * in a cluster with its old data */
     NEM_MASTER_STOP, /* SIGSTOP; it runs again, with its old data, when another is
                       * master */
+    /* of a cluster */
+    NEM_TAKEOVER, /* by CLUSTER FAILOVER TAKEOVER: the old master lives, and does not
+                   * agree */
+    NEM_BUS_CUT, /* nodes do not hear of each other: a master from the others, or all. The
+                  * replica of that master may be promoted */
+    NEM_NODE_RESTART,    /* SIGKILL, and at once the same node again */
+    NEM_ROLLING_RESTART, /* each node in turn; masters hand over first. hits: how many did
+                          */
+    NEM_RESHARD,         /* a lock's hash slot goes to another master */
+    NEM_RESHARD_HALFWAY, /* the same, and for a while it is at both */
     NEM_KINDS,
     /* not planned: a process was kept from running (pulse.h) */
     NEM_STALL = NEM_KINDS
@@ -200,7 +222,20 @@ static inline bool nem_kills(int32_t kind)
 
 static inline bool nem_fails_over(int32_t kind)
 {
-    return kind >= NEM_FAILOVER && kind <= NEM_MASTER_STOP;
+    return kind >= NEM_FAILOVER && kind <= NEM_BUS_CUT;
+}
+
+/* Whether a replica may be promoted that does not have all, and none confirms. */
+static inline bool nem_loses(int32_t kind, enum nem_servers servers)
+{
+    return nem_fails_over(kind) &&
+           (servers == NEM_SENTINEL || (servers == NEM_CLUSTER && kind != NEM_FAILOVER));
+}
+
+/* Whether only a cluster has it. */
+static inline bool nem_is_clusters(int32_t kind)
+{
+    return kind >= NEM_TAKEOVER && kind <= NEM_RESHARD_HALFWAY;
 }
 
 static inline bool nem_is_strangers(int32_t kind)
@@ -215,12 +250,14 @@ struct nem_fault {
     uint16_t lock;       /* NEM_ALL: all */
     int64_t amount;      /* ms of delay, of a clock's step... */
     uint32_t index;      /* in the schedule */
-    uint32_t took_us;    /* a step of the clock, a kill, the election of another master:
-                          * its time after `begin` */
+    uint32_t took_us;    /* a step of the clock, a kill, the election of another master,
+                          * the repair of a move: its time after `begin`; 0: none */
     uint32_t connection; /* of the link, by number; 0: all of it, or another kind;
                           * NEM_EACH: one of each link */
     uint32_t hits;       /* of a link: affected connections or messages */
-    char what[64];       /* the key deleted or evicted; "": none */
+    char what[64];       /* the key deleted or evicted; the nodes; "": none */
+    /* a server of a cluster: bit i % 8 of byte i / 8: lock i was there, or came there */
+    uint8_t locks[NEM_LOCKS_MAX / 8];
 };
 
 /* A look at the resources, when no thread holds or waits and each process is in its last

@@ -31,19 +31,26 @@ static const char help[] =
     "  --servers WHICH plain (one server; the default), tls (the same, encrypted),\n"
     "                  sentinel (a master, two replicas, three sentinels), replicas "
     "(the\n"
-    "                  same, and both replicas confirm each lock). With the last two,\n"
-    "                  records alone are judged, and there are no faults of links\n"
-    "  --unconfirmed   with replicas: no replica confirms a lock, but the judge "
-    "believes\n"
-    "                  it: shows that it finds what is lost\n"
+    "                  same, and both replicas confirm each lock), cluster (three "
+    "masters\n"
+    "                  with a replica each), cluster-replicas (the same, and the "
+    "replica\n"
+    "                  confirms each lock). With several servers records alone are\n"
+    "                  judged; with sentinels there are no faults of links\n"
+    "  --unconfirmed   with replicas, cluster-replicas: no replica confirms a lock, but "
+    "the\n"
+    "                  judge believes it: shows that it finds what is lost\n"
     "  --seed S        of the schedule and the workers (one of its own)\n"
     "  --rounds N      1\n"
     "  --minutes M     as many rounds as begin within M minutes\n"
     "  --seconds S     of faults in a round: 15\n"
     "  --gap MS        mean time between faults: 400\n"
     "  --processes W   4     --threads T  3     --locks K  9\n"
-    "  --lease MS      1000; 3000 with sentinel and replicas\n"
+    "  --lease MS      1000; 3000 with several servers\n"
     "  --long P        of 100 sections last about a lease: 1\n"
+    "  --think MS      between two sections of a thread, at most: as many as processes, "
+    "so\n"
+    "                  that more of them are no more work for the machine\n"
     "  --guard WHO     has the crash guard: off (nobody), on (all), some (half of the\n"
     "                  lives); off, and some with --in-turn\n"
     "  --only KINDS    faults of these kinds, with commas between\n"
@@ -127,6 +134,7 @@ enum {
     OPT_LOCKS,
     OPT_LEASE,
     OPT_LONG,
+    OPT_THINK,
     OPT_GUARD,
     OPT_ONLY,
     OPT_MUST,
@@ -151,6 +159,7 @@ static const struct option long_options[] = {
     { "locks", required_argument, NULL, OPT_LOCKS },
     { "lease", required_argument, NULL, OPT_LEASE },
     { "long", required_argument, NULL, OPT_LONG },
+    { "think", required_argument, NULL, OPT_THINK },
     { "guard", required_argument, NULL, OPT_GUARD },
     { "only", required_argument, NULL, OPT_ONLY },
     { "must", required_argument, NULL, OPT_MUST },
@@ -190,19 +199,22 @@ static void fit_guard(struct nem_options *opt)
 
 const char *nem_servers_name(enum nem_servers servers)
 {
-    static const char *const names[] = { [NEM_PLAIN] = "plain",
-                                         [NEM_TLS] = "tls",
-                                         [NEM_SENTINEL] = "sentinel",
-                                         [NEM_REPLICAS] = "replicas" };
+    static const char *const names[] = {
+        [NEM_PLAIN] = "plain",       [NEM_TLS] = "tls",
+        [NEM_SENTINEL] = "sentinel", [NEM_REPLICAS] = "replicas",
+        [NEM_CLUSTER] = "cluster",   [NEM_CLUSTER_REPLICAS] = "cluster-replicas"
+    };
     return names[servers];
 }
 
 static enum nem_servers servers_of(const char *arg)
 {
-    for (int i = NEM_PLAIN; i <= NEM_REPLICAS; i++)
+    for (int i = NEM_PLAIN; i < NEM_SERVERS_KINDS; i++)
         if (strcmp(arg, nem_servers_name((enum nem_servers)i)) == 0)
             return (enum nem_servers)i;
-    fprintf(stderr, "nemesis: --servers: plain, tls, sentinel or replicas, not %s\n",
+    fprintf(stderr,
+            "nemesis: --servers: plain, tls, sentinel, replicas, cluster or "
+            "cluster-replicas, not %s\n",
             arg);
     exit(EXIT_FAILURE);
 }
@@ -221,11 +233,13 @@ static void fit_servers(struct nem_options *opt)
                     kind_name(i), nem_servers_name(opt->servers));
             exit(EXIT_FAILURE);
         }
-        if (!fits && (!one || nem_fails_over(i)))
+        if (!fits && (!one || i >= NEM_FAILOVER))
             opt->kinds &= ~(UINT64_C(1) << i);
     }
-    if (opt->unconfirmed && opt->servers != NEM_REPLICAS) {
-        fputs("nemesis: --unconfirmed goes with --servers replicas\n", stderr);
+    if (opt->unconfirmed && opt->servers != NEM_REPLICAS &&
+        opt->servers != NEM_CLUSTER_REPLICAS) {
+        fputs("nemesis: --unconfirmed goes with --servers replicas or cluster-replicas\n",
+              stderr);
         exit(EXIT_FAILURE);
     }
     if (!one && !opt->lease_given)
@@ -263,7 +277,7 @@ static void take_option(struct nem_options *opt, int option, const char *arg)
         opt->crew.threads = (unsigned)number_of(arg, 1, 64, "--threads");
         break;
     case OPT_LOCKS:
-        opt->crew.locks = (unsigned)number_of(arg, 1, NEM_MOST_LOCKS, "--locks");
+        opt->crew.locks = (unsigned)number_of(arg, 1, NEM_LOCKS_MAX, "--locks");
         break;
     case OPT_LEASE:
         opt->crew.lease_ms = number_of(arg, 300, 60000, "--lease");
@@ -271,6 +285,9 @@ static void take_option(struct nem_options *opt, int option, const char *arg)
         break;
     case OPT_LONG:
         opt->crew.long_percent = (unsigned)number_of(arg, 0, 100, "--long");
+        break;
+    case OPT_THINK:
+        opt->crew.think_ms = (unsigned)number_of(arg, 1, 60000, "--think");
         break;
     case OPT_GUARD:
         opt->crew.guard = guard_of(arg);
@@ -317,6 +334,8 @@ void nem_options_take(struct nem_options *opt, int argc, char **argv)
     if (optind < argc)
         take_option(opt, '?', NULL);
     opt->crew.seed = opt->seed;
+    if (opt->crew.think_ms == 0)
+        opt->crew.think_ms = opt->crew.processes;
     fit_guard(opt);
     fit_servers(opt);
 }

@@ -5,8 +5,6 @@
 
 #include "crew.h"
 
-enum { NEM_MOST_LOCKS = 64 };
-
 struct nem_options {
     uint64_t seed;
     unsigned long rounds;

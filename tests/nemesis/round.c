@@ -32,11 +32,35 @@ static void write_or_die(FILE *f, const void *data, size_t size)
 
 /* ---- the end of a round */
 
+/* Connections to all servers that have locks. */
+struct looker {
+    struct test_redis *at[NEM_MASTERS_MAX];
+    unsigned count;
+};
+
+static void open_all(struct looker *l, struct nem_faults *faults)
+{
+    struct test_server *masters[NEM_MASTERS_MAX];
+    l->count = nem_faults_masters(faults, masters);
+    for (unsigned i = 0; i < l->count; i++)
+        l->at[i] = test_redis_connect(masters[i]->path);
+}
+
+static void close_all(struct looker *l)
+{
+    for (unsigned i = 0; i < l->count; i++)
+        test_redis_close(l->at[i]);
+}
+
 static bool no_lock_held(void *arg)
 {
-    struct test_redis *r = arg;
-    const redisReply *keys = test_redis_do(r, "KEYS", "nemesis[0-9]*");
-    return keys->elements == 0;
+    const struct looker *l = arg;
+    for (unsigned i = 0; i < l->count; i++) {
+        const redisReply *keys = test_redis_do(l->at[i], "KEYS", "nemesis[0-9]*");
+        if (keys->elements > 0)
+            return false;
+    }
+    return true;
 }
 
 static long long length_of(struct test_redis *r, const char *key)
@@ -49,9 +73,8 @@ static long long length_of(struct test_redis *r, const char *key)
     return test_redis_int(r, command, key);
 }
 
-static void write_left(struct test_redis *r, const char *dir)
+static void write_left(struct test_redis *r, FILE *f)
 {
-    FILE *f = open_in(dir, "left", "we");
     const redisReply *reply = test_redis_do(r, "KEYS", "*");
     size_t count = reply->elements;
     char **keys = calloc(count + 1, sizeof(*keys));
@@ -67,7 +90,6 @@ static void write_left(struct test_redis *r, const char *dir)
         free(keys[i]);
     }
     free(keys);
-    fclose(f);
 }
 
 static bool is_first(const struct nem_looks *looks, const struct nem_end *end)
@@ -89,7 +111,18 @@ static void keep_first(struct nem_looks *looks, const struct nem_end *end)
     looks->firsts[looks->count++] = *end;
 }
 
-static void write_ends(struct test_redis *r, struct nem_crew *crew, unsigned processes,
+/* The servers count as one. */
+static struct nem_end end_of_servers(const struct looker *l)
+{
+    struct nem_end end = { .process = NEM_ALL };
+    for (unsigned i = 0; i < l->count; i++) {
+        end.threads += (uint32_t)test_redis_int(l->at[i], "DBSIZE");
+        end.memory += test_redis_info(l->at[i], "used_memory");
+    }
+    return end;
+}
+
+static void write_ends(const struct looker *l, struct nem_crew *crew, unsigned processes,
                        struct nem_looks *looks, const char *dir)
 {
     struct nem_end *ends = calloc(processes + 1, sizeof(*ends));
@@ -98,10 +131,8 @@ static void write_ends(struct test_redis *r, struct nem_crew *crew, unsigned pro
     if (!ends || !f)
         test_die("cannot write what is used");
     nem_crew_look(crew, ends);
-    ends[processes] = (struct nem_end){ .at = ends[0].at,
-                                        .process = NEM_ALL,
-                                        .threads = (uint32_t)test_redis_int(r, "DBSIZE"),
-                                        .memory = test_redis_info(r, "used_memory") };
+    ends[processes] = end_of_servers(l);
+    ends[processes].at = ends[0].at;
     write_or_die(f, looks->firsts, looks->count * sizeof(*ends));
     write_or_die(f, ends, (processes + 1) * sizeof(*ends));
     for (unsigned i = 0; i <= processes; i++)
@@ -114,12 +145,16 @@ void nem_round_look(struct nem_faults *faults, struct nem_crew *crew,
                     const struct nem_round *round, struct nem_looks *looks,
                     const char *dir)
 {
-    struct test_redis *r = test_redis_connect(nem_faults_server(faults)->path);
+    struct looker l;
+    FILE *f = open_in(dir, "left", "we");
+    open_all(&l, faults);
     /* a killed holder's lease, a grant that came too late */
-    test_wait_until(no_lock_held, r, 2 * round->lease_ms + round->presence_ms + 1000);
-    write_left(r, dir);
-    write_ends(r, crew, round->processes, looks, dir);
-    test_redis_close(r);
+    test_wait_until(no_lock_held, &l, 2 * round->lease_ms + round->presence_ms + 1000);
+    for (unsigned i = 0; i < l.count; i++)
+        write_left(l.at[i], f);
+    fclose(f);
+    write_ends(&l, crew, round->processes, looks, dir);
+    close_all(&l);
 }
 
 /* ---- files */

@@ -15,7 +15,7 @@
 /* One link fault in ALL_IN is that of all processes; of those that can affect one
  * connection, one in ONE_IN does. */
 enum { ALL_IN = 4, ONE_IN = 2, CONNECTIONS = 8, PERCENT = 100, LONGEST = 250 };
-enum { LATE_MS = 30, LEFT_ALONE_IN = 8 };
+enum { LATE_MS = 30, LEFT_ALONE_IN = 8, ALL_NODES_IN = 4, STAGES = 3 };
 
 /* Lengths are in percent of a lease. */
 static const struct {
@@ -71,6 +71,12 @@ static const struct {
     [NEM_FAILOVER] = { "failover", NEM_LANE_SERVER, 5, 80, false },
     [NEM_MASTER_KILL] = { "master-kill", NEM_LANE_SERVER, 5, 80, false },
     [NEM_MASTER_STOP] = { "master-stop", NEM_LANE_SERVER, 5, 80, false },
+    [NEM_TAKEOVER] = { "takeover", NEM_LANE_SERVER, 5, 80, false },
+    [NEM_BUS_CUT] = { "bus-cut", NEM_LANE_SERVER, 30, 200, false },
+    [NEM_NODE_RESTART] = { "node-restart", NEM_LANE_SERVER, 0, 30, false },
+    [NEM_ROLLING_RESTART] = { "rolling-restart", NEM_LANE_SERVER, 0, 0, false },
+    [NEM_RESHARD] = { "reshard", NEM_LANE_SERVER, 0, 0, false },
+    [NEM_RESHARD_HALFWAY] = { "reshard-halfway", NEM_LANE_SERVER, 120, 200, false },
 };
 
 static const char *const companions[] = { "queue",     "rqueue", "present", "readers",
@@ -93,8 +99,13 @@ const char *nem_kind_name(enum nem_kind kind)
 
 bool nem_kind_excluded(enum nem_kind kind, enum nem_servers servers)
 {
-    return kinds[kind].excluded ||
-           (nem_fails_over((int32_t)kind) && servers == NEM_SENTINEL);
+    return kinds[kind].excluded || nem_loses((int32_t)kind, servers);
+}
+
+/* Of the kinds that one server can have, those that no ledger is needed for. */
+static bool fits_many(enum nem_kind kind)
+{
+    return kind >= NEM_CLIENT_KILL && kind <= NEM_SERVER_STOP_LONG;
 }
 
 bool nem_kind_fits(enum nem_kind kind, enum nem_servers servers)
@@ -102,12 +113,14 @@ bool nem_kind_fits(enum nem_kind kind, enum nem_servers servers)
     enum nem_lane lane = kinds[kind].lane;
     if (nem_has_ledger(servers)) {
         bool reads = kind == NEM_KILL_BURIER || kind == NEM_LOSE_MESSAGES;
-        return !nem_fails_over((int32_t)kind) && !(reads && servers == NEM_TLS);
+        return kind < NEM_FAILOVER && !(reads && servers == NEM_TLS);
     }
     if (lane == NEM_LANE_PROCESS)
         return kind != NEM_KILL_BURIER;
-    return lane == NEM_LANE_SERVER &&
-           (kind <= NEM_SERVER_STOP_LONG || nem_fails_over((int32_t)kind));
+    if (nem_is_cluster(servers))
+        return fits_many(kind) || kind >= NEM_FAILOVER ||
+               (lane == NEM_LANE_LINK && kind != NEM_LINK_DOWN);
+    return fits_many(kind) || (kind >= NEM_FAILOVER && !nem_is_clusters((int32_t)kind));
 }
 
 enum nem_lane nem_kind_lane(enum nem_kind kind)
@@ -247,6 +260,13 @@ static int64_t draw_amount(struct draw *d, enum nem_kind kind)
     case NEM_MASTER_KILL:
     case NEM_MASTER_STOP:
         return between(d, 0, LEFT_ALONE_IN - 1) == 0;
+    case NEM_TAKEOVER:
+    case NEM_NODE_RESTART:
+        return between(d, 0, 1);
+    case NEM_BUS_CUT:
+        return between(d, 0, ALL_NODES_IN - 1) == 0;
+    case NEM_RESHARD_HALFWAY:
+        return between(d, 0, STAGES - 1);
     default:
         return 0;
     }
@@ -271,8 +291,12 @@ static struct nem_step draw_step(struct draw *d, enum nem_kind kind, int64_t beg
         step.target = process;
     if (kind == NEM_CUT_ONE || (nem_kind_of_one(kind) && next(d) % ONE_IN == 0))
         step.connection = (uint16_t)between(d, 1, CONNECTIONS);
-    if (kind == NEM_DELETE_LOCK || kind == NEM_DELETE_COMPANION)
+    if (kind == NEM_DELETE_LOCK || kind == NEM_DELETE_COMPANION || kind == NEM_RESHARD ||
+        kind == NEM_RESHARD_HALFWAY)
         step.lock = (uint16_t)(next(d) % o->locks);
+    /* readers cannot renew while their hash slot is at two nodes */
+    if (kind == NEM_RESHARD_HALFWAY && nem_type_of(step.lock) == NEM_RWLOCK)
+        step.lock--;
     return step;
 }
 

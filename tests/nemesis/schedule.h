@@ -47,7 +47,12 @@ struct nem_plan_options {
  *   DELETE_COMPANION which of the companions (nem_companion)
  *   FAILOVER         1: the old master is left to the sentinels, which take some 10 s to
  *   MASTER_KILL      make it a replica; 0: the driver does so at the end of the step's
- *   MASTER_STOP      length, which counts from the election
+ *   MASTER_STOP      length, which counts from the election. In a cluster it has no
+ *                    meaning: masters that were replaced follow by themselves
+ *   TAKEOVER         1: replication stops, and the takeover comes at the end of the
+ * length BUS_CUT          0: the master of a shard, 1: all nodes NODE_RESTART     0: the
+ * master of a shard, 1: its replica `RESHARD_HALFWAY` for its length the hash slot's keys
+ * are 0: all at the old node, 1: all but the lock's own, 2: all at the new one
  */
 struct nem_step {
     int64_t begin_ms, length_ms; /* since the start of the round; length 0: no duration */

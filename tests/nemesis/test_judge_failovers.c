@@ -178,6 +178,22 @@ START_TEST(a_fixed_lease_says_when_it_was_written)
 }
 END_TEST
 
+/* D says that a lease was written long before; but it lasts for no more than a presence,
+ * so it may be a grant, which was written just now. One that lasts for longer is none. */
+START_TEST(a_grant_is_written_when_it_is_given)
+{
+    double end = 1052 + PRESENCE - 13 + _i * 20;
+    with(NEM_SENTINEL);
+    takes(11, MUTEX, A, 1040, 1052, end);
+    unlocks(11, MUTEX, A, 1150, 1160, end, ESTALE);
+    fails_over(1000, 1100);
+    if (_i)
+        BREAKS(NEM_RULE_UNLOCK, 1);
+    else
+        EXCUSES(NEM_RULE_UNLOCK, 1);
+}
+END_TEST
+
 START_TEST(while_the_machine_stands_still_replicas_lag_behind)
 {
     with(NEM_SENTINEL);
@@ -527,6 +543,7 @@ static void add_exclusion(Suite *suite)
     tcase_add_loop_test(t, what_was_lost_may_return_last, 0, 2);
     tcase_add_test(t, what_was_renewed_shortly_before_may_be_lost);
     tcase_add_loop_test(t, a_fixed_lease_says_when_it_was_written, 0, 2);
+    tcase_add_loop_test(t, a_grant_is_written_when_it_is_given, 0, 2);
     tcase_add_test(t, while_the_machine_stands_still_replicas_lag_behind);
     tcase_add_test(t, holds_of_both_masters_may_overlap);
     tcase_add_test(t, what_is_taken_when_all_is_whole_is_not_lost);

@@ -191,8 +191,9 @@ START_TEST(targets_and_locks_are_those_that_exist)
     make(&o);
     for (size_t i = 0; i < plan.count; i++) {
         const struct nem_step *step = &plan.steps[i];
-        bool has_lock =
-            step->kind == NEM_DELETE_LOCK || step->kind == NEM_DELETE_COMPANION;
+        bool has_lock = step->kind == NEM_DELETE_LOCK ||
+                        step->kind == NEM_DELETE_COMPANION || step->kind == NEM_RESHARD ||
+                        step->kind == NEM_RESHARD_HALFWAY;
         ck_assert_uint_eq(has_lock, step->lock != NEM_ALL);
         if (has_lock) {
             ck_assert_uint_lt(step->lock, 9);
@@ -293,14 +294,52 @@ START_TEST(a_failover_is_excluded_where_replicas_do_not_confirm)
 }
 END_TEST
 
+START_TEST(in_a_cluster_a_master_that_hands_over_loses_nothing)
+{
+    for (int kind = NEM_FAILOVER; kind < NEM_KINDS; kind++) {
+        bool loses = kind == NEM_MASTER_KILL || kind == NEM_MASTER_STOP ||
+                     kind == NEM_TAKEOVER || kind == NEM_BUS_CUT;
+        ck_assert_int_eq(nem_kind_excluded((enum nem_kind)kind, NEM_CLUSTER), loses);
+        ck_assert(!nem_kind_excluded((enum nem_kind)kind, NEM_CLUSTER_REPLICAS));
+    }
+}
+END_TEST
+
+/* Until readers can renew there. */
+START_TEST(no_readers_hash_slot_is_left_halfway)
+{
+    struct nem_plan_options o = options(13);
+    unsigned moves = 0, halfway = 0;
+    o.faults_ms = 10 * MINUTE_MS;
+    o.kinds = UINT64_C(1) << NEM_RESHARD | UINT64_C(1) << NEM_RESHARD_HALFWAY;
+    make(&o);
+    for (size_t i = 0; i < plan.count; i++) {
+        const struct nem_step *step = &plan.steps[i];
+        bool read = nem_type_of(step->lock) == NEM_RWLOCK;
+        moves += read && step->kind == NEM_RESHARD;
+        halfway += step->kind == NEM_RESHARD_HALFWAY;
+        ck_assert(!read || step->kind == NEM_RESHARD);
+        if (step->kind == NEM_RESHARD_HALFWAY)
+            ck_assert_int_gt(step->length_ms, LEASE_MS);
+    }
+    ck_assert_uint_gt(moves, 0);
+    ck_assert_uint_gt(halfway, 0);
+}
+END_TEST
+
 START_TEST(kinds_fit_the_servers)
 {
     for (int i = 0; i < NEM_KINDS; i++) {
         enum nem_kind kind = (enum nem_kind)i;
         bool several = nem_kind_fits(kind, NEM_SENTINEL);
-        ck_assert_int_eq(nem_kind_fits(kind, NEM_PLAIN), !nem_fails_over(i));
+        bool fails_over = i >= NEM_FAILOVER && i <= NEM_MASTER_STOP;
+        ck_assert_int_eq(nem_kind_fits(kind, NEM_PLAIN), i < NEM_FAILOVER);
         ck_assert_int_eq(several, nem_kind_fits(kind, NEM_REPLICAS));
-        ck_assert(several || !nem_fails_over(i));
+        ck_assert(several || !fails_over);
+        ck_assert(!several || !nem_is_clusters(i));
+        ck_assert(!several || nem_kind_fits(kind, NEM_CLUSTER));
+        ck_assert_int_eq(nem_kind_fits(kind, NEM_CLUSTER),
+                         nem_kind_fits(kind, NEM_CLUSTER_REPLICAS));
         ck_assert(!several || nem_kind_lane(kind) == NEM_LANE_PROCESS ||
                   nem_kind_lane(kind) == NEM_LANE_SERVER);
     }
@@ -309,6 +348,11 @@ START_TEST(kinds_fit_the_servers)
     ck_assert(nem_kind_fits(NEM_LOSE_REPLIES, NEM_TLS));
     ck_assert(!nem_kind_fits(NEM_SERVER_RESTART, NEM_REPLICAS));
     ck_assert(!nem_kind_fits(NEM_FLUSHALL, NEM_SENTINEL));
+    ck_assert(nem_kind_fits(NEM_RESHARD_HALFWAY, NEM_CLUSTER));
+    ck_assert(nem_kind_fits(NEM_LOSE_MESSAGES, NEM_CLUSTER));
+    ck_assert(!nem_kind_fits(NEM_LINK_DOWN, NEM_CLUSTER));
+    ck_assert(!nem_kind_fits(NEM_FORCE, NEM_CLUSTER));
+    ck_assert(!nem_kind_fits(NEM_CLOCK_BACK, NEM_CLUSTER));
 }
 END_TEST
 
@@ -331,6 +375,8 @@ int main(void)
     tcase_add_test(tc, each_kind_has_a_name_of_its_own);
     tcase_add_test(tc, what_S1_excludes_is_clock_forward_and_lost_data);
     tcase_add_test(tc, a_failover_is_excluded_where_replicas_do_not_confirm);
+    tcase_add_test(tc, in_a_cluster_a_master_that_hands_over_loses_nothing);
+    tcase_add_test(tc, no_readers_hash_slot_is_left_halfway);
     tcase_add_test(tc, kinds_fit_the_servers);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
