@@ -39,8 +39,8 @@ with_replicas() {
     --only failover,master-kill,master-stop,kill,stop-short
 }
 with_a_cluster() {
-  run --servers cluster --seconds 5 --gap 600 --guard $guard --lease 2000 --must kept,stuck \
-    --only failover,takeover,node-restart,reshard,reshard-halfway,server-stop-long,cut,kill
+  run --servers cluster --seconds 5 --gap 300 --guard $guard --lease 2000 --must kept,stuck \
+    --only failover,takeover,node-restart,reshard,reshard-halfway,cut,kill
 }
 # A run whose judge has to report locks that the new master never had: that their holders learn of
 # it before their leases end, or that two processes had one at a time.
@@ -58,8 +58,8 @@ if [ "${RLOCK_TEST_LEVEL:-quick}" = full ]; then
   over_tls
   with_replicas
   with_a_cluster
-  run --servers cluster --seconds 25 --gap 2000 --guard $guard --must kept,stuck \
-    --only rolling-restart
+  run --servers cluster --seconds 20 --gap 9000 --guard $guard --must kept,stuck --processes 64 --locks 30 \
+    --threads 1 --only rolling-restart
   finds_losses --servers replicas --gap 1500 --only failover
   finds_losses --servers cluster-replicas --gap 500 --only takeover
 else

@@ -111,18 +111,18 @@ static void await_election(struct nem_faults *f, struct nem_active *a)
 
 /* ---- and all agree */
 
-/* A failover that no fault ordered: the machine stood still while one was expected. */
-static void note_unplanned(struct nem_faults *f, const struct nem_active *a,
-                           unsigned shard)
+/* What no fault ordered: the machine stood still while one was expected. */
+static void note(struct nem_faults *f, const struct nem_active *a, enum nem_kind kind,
+                 unsigned shard, const char *what)
 {
     struct nem_fault record = { .begin = a->record.begin,
                                 .end = nem_now(),
-                                .kind = NEM_MASTER_STOP,
+                                .kind = (int32_t)kind,
                                 .target = NEM_ALL,
                                 .lock = NEM_ALL,
                                 .index = a->record.index,
-                                .hits = 1 };
-    snprintf(record.what, sizeof(record.what), "a failover that was not planned");
+                                .hits = kind == NEM_MASTER_STOP };
+    snprintf(record.what, sizeof(record.what), "not planned: %s", what);
     nem_nodes_mark(&f->nodes, &record, shard);
     nem_record(f, &record);
 }
@@ -141,14 +141,26 @@ static void learn(struct nem_faults *f, struct nem_active *a)
             continue;
         }
         n->master[i] = other;
-        note_unplanned(f, a, i);
+        note(f, a, NEM_MASTER_STOP, i, "a failover");
     }
 }
 
+/* A master that was taken for failed stays so for twice the timeout, which is long while
+ * no failure is expected. All must run. */
 static bool is_whole(struct nem_faults *f, struct nem_active *a)
 {
-    if (nem_nodes_are_whole(&f->nodes))
+    if (nem_nodes_are_whole(&f->nodes)) {
+        if (a->alarmed && a->step->kind != NEM_BUS_CUT) {
+            nem_nodes_expect(&f->nodes, false, NEM_NONE);
+            note(f, a, NEM_NODE_RESTART, NEM_NONE, "a master was taken for failed");
+        }
+        a->alarmed = false;
         return true;
+    }
+    if (!a->alarmed && nem_nodes_fear(&f->nodes)) {
+        nem_nodes_expect(&f->nodes, true, NEM_NONE);
+        a->alarmed = true;
+    }
     learn(f, a);
     return false;
 }

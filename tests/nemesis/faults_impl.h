@@ -82,6 +82,7 @@ struct nem_active {
     int *rules;            /* NEM_RULES_EACH of each link, 0: none */
     unsigned *connections; /* of each link, 0: all of it */
     int bus_rules[TEST_CLUSTER_NODES];
+    bool alarmed; /* a master was taken for failed */
     struct test_redis *redis, *messages;
     struct test_program stranger;
     unsigned master; /* a failover: the old one; of a cluster: a node */
@@ -178,7 +179,9 @@ bool nem_node_may_end(const struct nem_nodes *n, unsigned node);
 /* Whether all nodes agree about masters and replicas as `master` says, and all replicas
  * are in step. All must run. */
 bool nem_nodes_are_whole(const struct nem_nodes *n);
-/* Waits for that; aborts when it does not come. */
+/* Whether a node takes one of the masters for failed. All must run. */
+bool nem_nodes_fear(const struct nem_nodes *n);
+/* Waits until they are whole; aborts when that does not come. */
 void nem_nodes_await(struct nem_nodes *n);
 /* Whether nodes promote a replica when its master does not answer. Not told to the node
  * `except`, which may not run (NEM_NONE: told to all). */

@@ -90,6 +90,20 @@ static bool agrees(const struct nem_nodes *n, const char *view)
     return true;
 }
 
+bool nem_nodes_fear(const struct nem_nodes *n)
+{
+    char text[TEXT_MAX], line[TEXT_MAX];
+    for (unsigned i = 0; i < TEST_CLUSTER_NODES; i++) {
+        ask(n, i, "CLUSTER", "NODES", text);
+        for (unsigned k = 0; k < TEST_CLUSTER_MASTERS; k++) {
+            line_about(n, text, n->master[k], line);
+            if (strstr(line, ",fail "))
+                return true;
+        }
+    }
+    return false;
+}
+
 static bool is_linked(const struct nem_nodes *n, unsigned node, const char *info)
 {
     const char *good = strstr(info, "min_slaves_good_slaves:"); /* if it must have one */
