@@ -113,7 +113,9 @@ struct nem_faults *nem_faults_start_servers(const char *dir, unsigned processes,
         test_die("out of memory");
     f->processes = processes;
     f->links = links;
-    nem_faults_bounds(f, test_ms(GONE_MS), test_ms(STUCK_MS));
+    /* all nodes of a cluster have to be asked, again and again */
+    nem_faults_bounds(f, test_ms(GONE_MS),
+                      test_ms(nem_is_cluster(servers) ? 3 * STUCK_MS : STUCK_MS));
     f->servers = servers;
     f->log = f->tls_holder = -1;
     nem_faults_turn(f, dir);
