@@ -279,7 +279,7 @@ START_TEST(live_file_names_the_nodes_once_they_are_known)
         known += strstr(line, nodes[i].id) != NULL;
         ck_assert(i >= CLUSTER_MASTERS || strstr(line, nodes[i].id));
     } /* a replica is in the map when it has got something from its master */
-    ck_assert_uint_eq(strlen(line), known * CLUSTER_ID_SIZE - 1);
+    ck_assert_uint_eq(strlen(line), known * TEST_CLUSTER_ID_SIZE - 1);
     livefile_view_close(&file);
 }
 END_TEST

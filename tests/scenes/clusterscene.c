@@ -2,6 +2,7 @@
 /* See clusterscene.h. */
 #include "clusterscene.h"
 
+#include "die.h"
 #include "net/key.h"
 
 #include <stdio.h>
@@ -230,7 +231,7 @@ int cluster_master_of(unsigned hash_slot)
 {
     int master = 0;
 
-    while (hash_slot >= first_of[master + 1])
+    while (hash_slot >= test_cluster_first[master + 1])
         master++;
     return master;
 }
