@@ -381,7 +381,7 @@ END_TEST
 START_TEST(other_keys_belong_to_no_lock)
 {
     test_redis_do(redis, "SET", "nemesis1.", "1");
-    test_redis_do(redis, "SET", "nemesis64", "1");
+    test_redis_do(redis, "SET", "nemesis256", "1");
     test_redis_do(redis, "ZADD", "rlock:{other}:queue", "1", "x");
     test_redis_do(redis, "RPUSH", "list", "1");
     archive(0);

@@ -183,7 +183,7 @@ END_TEST
 START_TEST(every_second_possible_fault_is_of_one_connection)
 {
     struct nem_plan_options o = { .seed = 1,
-                                  .faults_ms = 1000000,
+                                  .faults_ms = 2000000,
                                   .processes = 4,
                                   .locks = 3,
                                   .lease_ms = 1000,
