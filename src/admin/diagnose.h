@@ -82,7 +82,7 @@ void rlk_diagnose_clock(struct rlk_diagnosis *d, int64_t offset_us);
 int rlk_diagnose_borrow(struct rlk_diagnosis *d, int64_t until,
                         struct rlk_target **ret_target, struct rlk_conn **ret_conn);
 /* A name of no lock, whose hash slot is at the server that is asked. */
-enum { RLK_PROBE_NAME_SIZE = RLK_UUID_LEN + 8 };
+enum { RLK_PROBE_NAME_SIZE = RLK_UUID_LEN + 13 };
 void rlk_diagnose_name(const struct rlk_diagnosis *d, char buf[RLK_PROBE_NAME_SIZE]);
 
 /* The findings from that. */
