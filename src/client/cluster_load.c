@@ -245,10 +245,11 @@ static bool take_map(struct rlk_cluster *cluster, const struct rlk_reply *reply)
     if (rc == 0 && map->master_count == 0) /* a node that has left the cluster */
         rc = rlk_error_set(ENOTCONN, "%s knows no node with hash slots",
                            load->endpoint.label);
-    if (rc == 0)
-        rc = rlk_cluster_apply(cluster, map);
+    /* first the file: with the map, requests begin (P25) */
     if (rc == 0 && rlk_livefile_know_nodes(cluster->client, &map->ids))
         rlk_peer_watch_located(cluster->client);
+    if (rc == 0)
+        rc = rlk_cluster_apply(cluster, map);
     rlk_cluster_map_free(map);
     if (rc != 0)
         note_failure(load, rc, rc == ENOMEM ? "out of memory" : rlk_error_message());

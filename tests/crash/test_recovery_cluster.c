@@ -117,7 +117,7 @@ static void begin_w(const char *url, const char *const *env)
 
 static void w_has_all(void)
 {
-    char tag[16];
+    char tag[24];
 
     for (int i = 0; i < CLUSTER_MASTERS; i++) {
         snprintf(tag, sizeof(tag), "done t%d", i);
