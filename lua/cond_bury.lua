@@ -10,6 +10,7 @@
 -- ARGV[3] life of its requests that may be on their way, ms
 -- Returns the common answer; what: released, gone (it waited for nothing)
 -- Effects: its entries are gone, its presence has ended; marker
+-- rule: V15
 local cond, condpresent, condleft = KEYS[1], KEYS[2], KEYS[3]
 local layout, uuid, life = ARGV[1], ARGV[2], tonumber(ARGV[3])
 --include cond

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Takes a waiter out of a condition, or replies that it was woken; never both. Later joins of this id
--- are refused.
+-- are refused (V6).
 -- KEYS[1] cond         waiting ids by ticket, signalled ids by the end of their time
 -- KEYS[2] condpresent  client uuid -> alive until, ms
 -- KEYS[3] condleft     ids and clients that may no longer join -> until, ms
@@ -11,6 +11,7 @@
 -- ARGV[5] 1: if it was signalled, the next waiter is woken in its place
 -- Returns the common answer; what: removed, woken, gone (woken, too)
 -- Effects: the entry is gone, unless the id was signalled and keeps it; marker
+-- rule: V5, V13
 local cond, condpresent, condleft = KEYS[1], KEYS[2], KEYS[3]
 local layout, id, uuid, life, pass = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 --include cond

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- A client's poll for its waiters of one condition: proves their presence, replies what happened to
 -- each, and keeps the signals of those that are on their way back. Never joins; takes out nothing that
--- it tells.
+-- it tells (V4).
 -- KEYS[1] cond         waiting ids by ticket, signalled ids by the end of their time
 -- KEYS[2] condpresent  client uuid -> alive until, ms
 -- KEYS[3] condleft     ids and clients that may no longer join -> until, ms
@@ -15,6 +15,7 @@
 -- ARGV[8] ids that were given up, likewise
 -- Returns the common answer, for each waiting id; what: waiting (and the ticket), woken
 -- Effects: presence; signals of ids that were given up or are overdue wake the next waiters
+-- rule: V4, V12
 local cond, condpresent, condleft = KEYS[1], KEYS[2], KEYS[3]
 local layout, uuid, presence, waits, back = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local life, done, left = tonumber(ARGV[6]), ARGV[7], ARGV[8]

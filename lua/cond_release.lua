@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Joins a condition and releases its mutex, in one step that may be repeated with the same two ids.
 -- Joins only while the mutex has its id: if an earlier request did both, and the wait was woken since,
--- a repeated one must not wait again.
+-- a repeated one must not wait again (V1).
 -- KEYS[1] cond         waiting ids by ticket, signalled ids by the end of their time
 -- KEYS[2] condpresent  client uuid -> alive until, ms
 -- KEYS[3] condleft     ids and clients that may no longer join -> until, ms
@@ -29,6 +29,7 @@
 -- Returns the answer of the mutex's release, then of the wait; what: waiting (and the ticket), woken,
 -- gone (woken, too; or the mutex was not the caller's, and nothing joined), late (nothing was done)
 -- Effects: those of cond_wait and of mutex_release
+-- rule: V1
 local cond, condpresent, condleft = KEYS[1], KEYS[2], KEYS[3]
 local layout, wait_id, uuid, presence = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local not_after, marker_life, done, left = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], ARGV[8]

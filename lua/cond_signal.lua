@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Wakes one waiter or several, or all that wait now. A signal that finds nobody leaves nothing
--- behind.
+-- behind (V8).
 -- KEYS[1] cond         waiting ids by ticket, signalled ids by the end of their time
 -- KEYS[2] condpresent  client uuid -> alive until, ms
 -- KEYS[3] condleft     ids and clients that may no longer join -> until, ms
@@ -15,6 +15,7 @@
 -- woken: the id without the uuid, ticket}
 -- Effects: one waiter is signalled, and gets a message; or all up to the bar are taken out, and each
 -- client gets a message
+-- rule: V3, V7, V8
 local cond, condpresent, condleft = KEYS[1], KEYS[2], KEYS[3]
 local layout, uuid, count, bar = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local life, done, left = tonumber(ARGV[5]), ARGV[6], ARGV[7]

@@ -40,6 +40,7 @@ end
 -- The next waiter that a signal wakes: the first who is present and whose mailbox has a subscriber,
 -- of the first 64; else the first who is present. Takes out who is not present, 64 in all; behind
 -- them it returns nil and true.
+-- rule: V3
 local function candidate()
   local from, seen, first = text(FIRST_TICKET), 0, nil
   while seen < 64 do
@@ -72,6 +73,7 @@ local function note_own(id, ticket)
 end
 -- Wakes one waiter. Returns 'woken', 'none' (nobody waits: the signal is gone), or 'more' (the script
 -- has taken out as many as it may: another one goes on).
+-- rule: V3, V8
 local function signal()
   local waiter, more = candidate()
   if not waiter then return more and 'more' or 'none' end
@@ -97,6 +99,7 @@ end
 local function is_signalled(score) return score and tonumber(score) < FIRST_TICKET end
 -- Writes a marker: the id, or all ids of the client, may not join any more. `cancelled`: the marker of
 -- a cancel, which a repeated cancel recognizes.
+-- rule: V6
 local function mark(id, life, cancelled)
   redis.pcall('ZREMRANGEBYSCORE', condleft, '-inf', '(' .. text(ms))
   call('ZADD', condleft, text(ms + life) .. (cancelled and '.5' or ''), id)
@@ -114,6 +117,7 @@ end
 -- exclamation mark: a join may still be on its way, and finds a marker that lives for `life` ms).
 -- Then drops overdue ids, 16 at most. Signals of the last two kinds go to the next waiters. All ids
 -- come without the uuid, with a blank after each.
+-- rule: V4, V18
 local function settle(done, left, life)
   local ids = {}
   for name in string.gmatch(done, '%S+') do ids[#ids + 1] = uuid .. ':' .. name end
@@ -132,6 +136,7 @@ local function settle(done, left, life)
 end
 -- The client is present for `presence` ms, as in lib/presence.lua. lost: the key was lost while
 -- others wait.
+-- rule: V12
 local function stay(presence, lost)
   if lost then call('ZADD', condpresent, text(ms + 11000), '*') end
   call('ZADD', condpresent, text(ms + presence), uuid)

@@ -2,6 +2,7 @@
 -- Joins the condition, once for each id. Returns what became of the id (waiting, woken, gone, late)
 -- and its ticket or 0.
 -- Needs: lib/cond.lua, id, presence, not_after, again, life.
+-- rule: V1, V6
 local function join(may)
   local score = call('ZSCORE', cond, id)
   if again == '1' then

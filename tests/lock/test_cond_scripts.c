@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: claims=V1,V3,V6,V7,V8 */
 /*
  * The scripts of conditions, sent by hand: who is woken by a signal and by a broadcast,
  * what becomes of a signal whose waiter does not return, and that an id joins once. The
@@ -150,6 +151,7 @@ static void make_absent(const char *uuid)
 
 /* ---- joining */
 
+/* rule: V1 */
 START_TEST(join_waits_with_a_ticket_and_a_presence)
 {
     struct answer a = join(WAIT_A);
@@ -183,6 +185,7 @@ START_TEST(repeated_join_has_the_same_ticket)
 }
 END_TEST
 
+/* rule: V6 */
 START_TEST(join_that_comes_late_after_its_repetition_does_not_wait)
 {
     SAYS(join_again(WAIT_A), "waiting");
@@ -193,6 +196,7 @@ START_TEST(join_that_comes_late_after_its_repetition_does_not_wait)
 }
 END_TEST
 
+/* rule: V6 */
 START_TEST(join_that_comes_late_after_its_cancel_does_not_wait)
 {
     SAYS(cancel_wait(WAIT_A, "0"), "gone");
@@ -201,6 +205,7 @@ START_TEST(join_that_comes_late_after_its_cancel_does_not_wait)
 }
 END_TEST
 
+/* rule: V6 */
 START_TEST(join_beyond_its_limit_does_not_wait)
 {
     struct answer a = RUN(RLK_COND_WAIT, WAIT_A, UUID_A, PRESENCE, "1000", _i ? "1" : "0",
@@ -246,6 +251,7 @@ END_TEST
 
 /* ---- joining and releasing in one step */
 
+/* rule: V1 */
 START_TEST(one_step_joins_and_releases)
 {
     SAYS(acquire(A), "held");
@@ -259,6 +265,7 @@ START_TEST(one_step_joins_and_releases)
 }
 END_TEST
 
+/* rule: V1 */
 START_TEST(one_step_hands_the_mutex_to_its_next_waiter)
 {
     struct test_redis *b = listener(UUID_B);
@@ -273,6 +280,7 @@ START_TEST(one_step_hands_the_mutex_to_its_next_waiter)
 }
 END_TEST
 
+/* rule: V1 */
 START_TEST(repeated_step_does_not_wait_again_after_a_broadcast)
 {
     SAYS(acquire(A), "held");
@@ -285,6 +293,7 @@ START_TEST(repeated_step_does_not_wait_again_after_a_broadcast)
 }
 END_TEST
 
+/* rule: V1 */
 START_TEST(repeated_step_finds_that_it_waits)
 {
     SAYS(acquire(A), "held");
@@ -298,6 +307,7 @@ START_TEST(repeated_step_finds_that_it_waits)
 }
 END_TEST
 
+/* rule: V1 */
 START_TEST(step_without_the_mutex_joins_nothing)
 {
     SAYS(acquire(B), "held");
@@ -309,6 +319,7 @@ START_TEST(step_without_the_mutex_joins_nothing)
 }
 END_TEST
 
+/* rule: V6 */
 START_TEST(step_beyond_its_limit_does_nothing)
 {
     SAYS(acquire(A), "held");
@@ -320,6 +331,7 @@ START_TEST(step_beyond_its_limit_does_nothing)
 }
 END_TEST
 
+/* rule: V1 */
 START_TEST(step_that_finds_foreign_data_does_nothing)
 {
     SAYS(acquire(A), "held");
@@ -333,6 +345,7 @@ END_TEST
 
 /* ---- signals */
 
+/* rule: V3 */
 START_TEST(signal_wakes_the_first_by_ticket)
 {
     struct test_redis *a = listener(UUID_A), *b = listener(UUID_B);
@@ -353,6 +366,7 @@ START_TEST(signal_wakes_the_first_by_ticket)
 }
 END_TEST
 
+/* rule: V3 */
 START_TEST(time_of_a_signalled_waiter_is_its_own_presence_twice)
 {
     SAYS(
@@ -363,6 +377,7 @@ START_TEST(time_of_a_signalled_waiter_is_its_own_presence_twice)
 }
 END_TEST
 
+/* rule: V3 */
 START_TEST(absent_waiter_is_taken_out)
 {
     SAYS(join(WAIT_A), "waiting");
@@ -374,6 +389,7 @@ START_TEST(absent_waiter_is_taken_out)
 }
 END_TEST
 
+/* rule: V3 */
 START_TEST(waiter_that_listens_comes_before_one_that_does_not)
 {
     struct test_redis *b = listener(UUID_B);
@@ -389,6 +405,7 @@ START_TEST(waiter_that_listens_comes_before_one_that_does_not)
 }
 END_TEST
 
+/* rule: V3 */
 START_TEST(callers_own_waiter_is_told_by_the_reply)
 {
     struct test_redis *c = listener(UUID_C);
@@ -413,6 +430,7 @@ static void add_waiters(const char *uuid, int first, int count)
     test_redis_do(redis, "PEXPIRE", COND, "120000");
 }
 
+/* rule: V3 */
 START_TEST(signal_that_took_out_64_absent_waiters_is_to_go_on)
 {
     SAYS(join(WAIT_B), "waiting");
@@ -443,6 +461,7 @@ START_TEST(signal_counts_how_many_it_wakes)
 }
 END_TEST
 
+/* rule: V8 */
 START_TEST(signal_that_finds_nobody_leaves_nothing)
 {
     signal_one();
@@ -454,6 +473,7 @@ START_TEST(signal_that_finds_nobody_leaves_nothing)
 }
 END_TEST
 
+/* rule: V3 */
 START_TEST(all_count_as_present_when_the_key_of_presence_is_lost)
 {
     SAYS(join(WAIT_A), "waiting");
@@ -469,6 +489,7 @@ END_TEST
 
 /* ---- a signal is not lost with the one who got it */
 
+/* rule: V4 */
 START_TEST(overdue_signal_goes_to_the_next_waiter)
 {
     struct test_redis *b = listener(UUID_B);
@@ -499,6 +520,7 @@ START_TEST(overdue_signal_goes_to_the_next_waiter)
 }
 END_TEST
 
+/* rule: V4 */
 START_TEST(overdue_signal_behind_many_absent_waiters_is_kept)
 {
     SAYS(join(WAIT_A), "waiting");
@@ -515,6 +537,7 @@ START_TEST(overdue_signal_behind_many_absent_waiters_is_kept)
 }
 END_TEST
 
+/* rule: V4 */
 START_TEST(acknowledged_signal_is_over)
 {
     SAYS(join(WAIT_A), "waiting");
@@ -526,6 +549,7 @@ START_TEST(acknowledged_signal_is_over)
 }
 END_TEST
 
+/* rule: V4 */
 START_TEST(given_up_signal_goes_to_the_next_waiter)
 {
     SAYS(join(WAIT_A), "waiting");
@@ -537,6 +561,7 @@ START_TEST(given_up_signal_goes_to_the_next_waiter)
 }
 END_TEST
 
+/* rule: V4 */
 START_TEST(given_up_wait_is_taken_out_and_wakes_nobody)
 {
     SAYS(join(WAIT_A), "waiting");
@@ -548,6 +573,7 @@ START_TEST(given_up_wait_is_taken_out_and_wakes_nobody)
 }
 END_TEST
 
+/* rule: V5 */
 START_TEST(given_up_wait_with_a_mark_does_not_join_later)
 {
     settle(UUID_A, "", LOCAL "! ");
@@ -557,6 +583,7 @@ START_TEST(given_up_wait_with_a_mark_does_not_join_later)
 }
 END_TEST
 
+/* rule: V4 */
 START_TEST(poll_takes_out_nothing_that_it_tells)
 {
     SAYS(join(WAIT_A), "waiting");
@@ -566,6 +593,7 @@ START_TEST(poll_takes_out_nothing_that_it_tells)
 }
 END_TEST
 
+/* rule: V4 */
 START_TEST(poll_keeps_the_signal_of_who_is_on_the_way_back)
 {
     SAYS(join(WAIT_A), "waiting");
@@ -576,6 +604,7 @@ START_TEST(poll_keeps_the_signal_of_who_is_on_the_way_back)
 }
 END_TEST
 
+/* rule: V2 */
 START_TEST(poll_says_of_who_is_not_in_the_queue_that_it_was_woken)
 {
     SAYS(poll(UUID_A, LOCAL " ", ""), "woken");
@@ -585,6 +614,7 @@ START_TEST(poll_says_of_who_is_not_in_the_queue_that_it_was_woken)
 }
 END_TEST
 
+/* rule: V12 */
 START_TEST(poll_proves_presence_and_says_whether_the_mailbox_listens)
 {
     SAYS(join(WAIT_A), "waiting");
@@ -600,6 +630,7 @@ END_TEST
 
 /* ---- cancel */
 
+/* rule: V5 */
 START_TEST(cancel_removes_a_waiter_and_repeats_that)
 {
     SAYS(join(WAIT_A), "waiting");
@@ -610,6 +641,7 @@ START_TEST(cancel_removes_a_waiter_and_repeats_that)
 }
 END_TEST
 
+/* rule: V5 */
 START_TEST(cancel_does_not_eat_a_signal)
 {
     SAYS(join(WAIT_A), "waiting");
@@ -620,6 +652,7 @@ START_TEST(cancel_does_not_eat_a_signal)
 }
 END_TEST
 
+/* rule: V5 */
 START_TEST(cancel_says_gone_after_a_broadcast)
 {
     SAYS(join_again(WAIT_A), "waiting");
@@ -628,6 +661,7 @@ START_TEST(cancel_says_gone_after_a_broadcast)
 }
 END_TEST
 
+/* rule: V13 */
 START_TEST(cancel_that_passes_on_wakes_the_next_in_the_same_script)
 {
     struct test_redis *b = listener(UUID_B);
@@ -645,6 +679,7 @@ END_TEST
 
 /* ---- broadcast */
 
+/* rule: V7 */
 START_TEST(broadcast_takes_all_out_and_tells_each_client_once)
 {
     struct test_redis *a = listener(UUID_A), *b = listener(UUID_B);
@@ -665,6 +700,7 @@ START_TEST(broadcast_takes_all_out_and_tells_each_client_once)
 }
 END_TEST
 
+/* rule: V7 */
 START_TEST(broadcast_does_not_wake_who_joins_after_it_began)
 {
     SAYS(join(WAIT_A), "waiting");
@@ -683,6 +719,7 @@ START_TEST(broadcast_does_not_wake_who_joins_after_it_began)
 }
 END_TEST
 
+/* rule: V7 */
 START_TEST(broadcast_leaves_signalled_waiters_their_signals)
 {
     SAYS(join(WAIT_A), "waiting");
@@ -696,6 +733,7 @@ START_TEST(broadcast_leaves_signalled_waiters_their_signals)
 }
 END_TEST
 
+/* rule: V7 */
 START_TEST(message_of_a_broadcast_names_256_waiters_at_most)
 {
     struct test_redis *a = listener(UUID_A);
@@ -719,6 +757,7 @@ END_TEST
 
 /* ---- dead clients */
 
+/* rule: V15 */
 START_TEST(recovery_passes_the_signals_of_the_dead_on)
 {
     struct test_redis *b = listener(UUID_B);
@@ -737,6 +776,7 @@ START_TEST(recovery_passes_the_signals_of_the_dead_on)
 }
 END_TEST
 
+/* rule: V15 */
 START_TEST(recovery_leaves_the_last_presence_as_ended)
 {
     SAYS(join(WAIT_A), "waiting");
@@ -749,6 +789,7 @@ END_TEST
 
 /* ---- memory, foreign data */
 
+/* rule: V6 */
 START_TEST(all_but_the_join_run_with_memory_full)
 {
     SAYS(join(WAIT_A), "waiting");
