@@ -21,19 +21,22 @@ struct signal_op {
     bool over;
 };
 
-static void tell_own(struct signal_op *op, const struct rlk_reply *reply,
+/* The waiter may have joined since the call began: then the condition is a new one. */
+static void tell_own(const struct signal_op *op, const struct rlk_reply *reply,
                      const struct rlk_cond_args_woken *woken)
 {
     struct rlk_registry *reg = &op->client->registry;
     struct rlk_id id;
     int64_t ticket;
 
-    if (!op->condition || woken->own_count == 0)
+    if (woken->own_count == 0)
         return;
     rlk_registry_lock(reg);
-    for (size_t i = 0; i < woken->own_count; i++)
+    struct rlk_condition *condition =
+        rlk_condition_find_locked(reg, op->cond->rlk_name, op->cond->rlk_name_len);
+    for (size_t i = 0; condition && i < woken->own_count; i++)
         if (rlk_cond_args_read_own(reply, i, op->client->uuid, &id, &ticket))
-            rlk_condition_told_own_locked(op->condition, &id, ticket, op->count == 0);
+            rlk_condition_told_own_locked(condition, &id, ticket, op->count == 0);
     rlk_registry_unlock(reg);
 }
 

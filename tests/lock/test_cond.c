@@ -156,6 +156,21 @@ START_TEST(thread_of_the_callers_process_is_awake_when_the_signal_returns)
 }
 END_TEST
 
+/* rule: V3 */
+START_TEST(thread_that_joins_while_the_signal_is_on_its_way_is_woken_by_it)
+{
+    start_x(SCENE_TIMES(.presence = 30000)); /* no poll tells it */
+    int rule = SCENE_RULE(RLK_COND_SIGNAL, .on = TEST_ON_REQUEST, .action = TEST_HOLD,
+                          .count = 1);
+    scene_says(&x, "ok", "async s signal c");
+    ck_assert(test_proxy_wait_hits(scene_proxy, rule, 1, SCENE_SOON_MS));
+    wait_in(&x, "t", "wait c m");
+    test_proxy_release(scene_proxy, rule);
+    scene_worker_ends(&x, "s", "ok");
+    wakes(&x, "t", "ok");
+}
+END_TEST
+
 /* ---- the mutex afterwards */
 
 /* rule: V9 */
@@ -509,6 +524,7 @@ static Suite *make_suite(void)
     tcase_add_test(tc, signal_without_a_waiter_is_not_kept);
     tcase_add_loop_test(
         tc, thread_of_the_callers_process_is_awake_when_the_signal_returns, 0, 2);
+    tcase_add_test(tc, thread_that_joins_while_the_signal_is_on_its_way_is_woken_by_it);
     tc = scene_tcase(s, "mutex", open_scene, close_scene);
     tcase_add_test(tc, all_levels_of_a_recursive_mutex_come_back);
     tcase_add_test(tc, fixed_lease_comes_back_with_its_full_length);
