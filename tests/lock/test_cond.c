@@ -102,7 +102,7 @@ static void all_wake(int count)
 
 START_TEST(broadcast_wakes_all_threads_of_all_processes)
 {
-    char tag[8];
+    char tag[24];
     start_x(NULL);
     start_y(NULL);
     for (int i = 0; i < THREADS; i++) {
