@@ -240,7 +240,6 @@ static void nap_locked(struct rlk_cond_wait_op *op, int64_t left,
                        const struct rlk_sync_cleanup *cleanup)
 {
     struct rlk_registry *reg = rlk_cond_wait_registry(op);
-    const struct rlk_condition *condition = op->condition;
 
     if (rlk_registry_tells_locked(reg)) { /* as in acquire_wait.c */
         rlk_registry_unlock(reg);
@@ -249,9 +248,9 @@ static void nap_locked(struct rlk_cond_wait_op *op, int64_t left,
     }
     int64_t ns = nap_ns(op, left);
     int64_t end = ns == RLK_NEVER ? RLK_NEVER : rlk_clock_add(rlk_clock_mono(), ns);
-    struct rlk_target *target =
-        rlk_route_to_name(&op->client->route, condition->name, condition->name_len);
-    if (rlk_leader_begin_locked(target, op->thread, end, cleanup))
+    struct rlk_route *route = &op->client->route;
+    if (!rlk_route_is_cluster(route) && /* there the subscriber reads all mail */
+        rlk_leader_begin_locked(&route->target, op->thread, end, cleanup))
         return;
     if (cleanup)
         rlk_sync_cond_wait_cancel(&op->thread->cond, &reg->mu, end, cleanup);
