@@ -2,7 +2,6 @@
 /* Processes wait for events of one another: each event has a count in shared memory, a
  * waiter names the count that it has seen, and all are woken when the count grows. Waits
  * have deadlines. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
