@@ -66,8 +66,8 @@ void cluster_move_keys(unsigned hash_slot, int from, int to, const char *const k
 /* Moves up to so many keys by one command, and returns how many. */
 long cluster_move_batch(unsigned hash_slot, int from, int to, int most);
 void cluster_end_move(unsigned hash_slot, int from, int to);
-/* Moves it back; returns when all nodes see the first layout. That is quicker than to
- * begin again, as the next test would. */
+/* Moves it back; returns when all nodes see the first layout, or after some seconds. That
+ * is quicker than to begin again, as the next test would. */
 void cluster_move_back(unsigned hash_slot, int from, int to);
 /* The hash slot stays where it was. Removes all keys of both nodes. */
 void cluster_call_off_move(unsigned hash_slot, int from, int to);
