@@ -305,7 +305,7 @@ START_TEST(in_a_cluster_a_master_that_hands_over_loses_nothing)
 }
 END_TEST
 
-/* Until readers can renew there. */
+/* Until a long run has tried it with readers. */
 START_TEST(no_readers_hash_slot_is_left_halfway)
 {
     struct nem_plan_options o = options(13);
