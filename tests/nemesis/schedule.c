@@ -294,9 +294,6 @@ static struct nem_step draw_step(struct draw *d, enum nem_kind kind, int64_t beg
     if (kind == NEM_DELETE_LOCK || kind == NEM_DELETE_COMPANION || kind == NEM_RESHARD ||
         kind == NEM_RESHARD_HALFWAY)
         step.lock = (uint16_t)(next(d) % o->locks);
-    /* not tried yet with readers, whose renewals take three steps there */
-    if (kind == NEM_RESHARD_HALFWAY && nem_type_of(step.lock) == NEM_RWLOCK)
-        step.lock--;
     return step;
 }
 
