@@ -16,7 +16,8 @@ enum {
     FIRST_SIZE_MAX = 960, /* for an array; malloc has such blocks at hand */
     LATER_SIZE_MAX = 16 << 10,
     ELEMENT_TEXT = 8, /* bytes reserved for the text of each element */
-    PLACES_MAX = 16   /* elements of an array that have their places in advance */
+    PLACES_MAX = 16,  /* elements of an array that have their places in advance */
+    DEPTH_MAX = 8     /* arrays in each other */
 };
 
 /* A block of a reply. The first one begins with the reply itself. */
@@ -150,15 +151,25 @@ static void *create_string(const redisReadTask *task, char *text, size_t len)
     return placed(task, object);
 }
 
+/* hiredis limits this itself before 1.0 only. */
+static bool is_too_deep(const redisReadTask *task)
+{
+    int depth = 0;
+
+    while (depth < DEPTH_MAX && (task = task->parent))
+        depth++;
+    return depth == DEPTH_MAX;
+}
+
 /* Refuses arrays that announce more elements than the bytes of a reply could hold,
  * because memory for all of them is allocated before the first one arrives. Counted
- * over the whole reply, because arrays nest. */
+ * over the whole reply, because arrays nest. Refuses deeper ones than any reply has. */
 static void *create_array(const redisReadTask *task, rlk_element_count_t announced)
 {
     struct rlk_conn *conn = task->privdata;
     size_t count = (size_t)announced;
 
-    if (count > conn->reply_limit - conn->element_count) {
+    if (count > conn->reply_limit - conn->element_count || is_too_deep(task)) {
         conn->too_big = true;
         return NULL;
     }
