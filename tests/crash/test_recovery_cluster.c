@@ -189,7 +189,7 @@ static bool is_up(void *arg)
 /* A cluster of one node. */
 static void start_lone(void)
 {
-    char path[TEST_PATH_MAX + 16], bus[8];
+    char path[TEST_PATH_MAX + 16], bus[8], shard[TEST_CLUSTER_SHARD_LEN];
     uint16_t bus_port;
 
     test_server_start(&lone, NULL);
@@ -197,8 +197,8 @@ static void start_lone(void)
     snprintf(path, sizeof(path), "%s/nodes.conf", lone.dir);
     FILE *f = fopen(path, "we");
     ck_assert_ptr_nonnull(f);
-    fprintf(f, "%040d 127.0.0.1:%u@%u myself,master - 0 0 1 connected 0-16383\n", 7777,
-            (unsigned)lone.port, (unsigned)bus_port);
+    fprintf(f, "%040d 127.0.0.1:%u@%u%s myself,master - 0 0 1 connected 0-16383\n", 7777,
+            (unsigned)lone.port, (unsigned)bus_port, test_cluster_shard(1, shard));
     fprintf(f, "vars currentEpoch 1 lastVoteEpoch 0\n");
     fclose(f);
     test_server_restart_args(&lone, TEST_ARGV("--cluster-enabled", "yes",

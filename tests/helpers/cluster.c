@@ -8,20 +8,31 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { OWN_PORT_SINCE = 70000, BUS_OFFSET = 10000, ARGS_MAX = 64 };
+enum { OWN_PORT_SINCE = 70000, SHARDS_SINCE = 70200, BUS_OFFSET = 10000, ARGS_MAX = 64 };
 
 const unsigned test_cluster_first[TEST_CLUSTER_MASTERS + 1] = { 0, 5461, 10923,
                                                                 TEST_HASH_SLOTS };
+
+const char *test_cluster_shard(int shard, char buf[TEST_CLUSTER_SHARD_LEN])
+{
+    buf[0] = '\0';
+    if (test_server_version() >= SHARDS_SINCE)
+        snprintf(buf, TEST_CLUSTER_SHARD_LEN, ",,shard-id=%040d", shard);
+    return buf;
+}
 
 static void write_line(FILE *f, const struct test_node nodes[], int i, bool self)
 {
     const struct test_node *node = &nodes[i];
     bool is_master = i < TEST_CLUSTER_MASTERS;
     const char *master = is_master ? "-" : nodes[i - TEST_CLUSTER_MASTERS].id;
+    int shard = i % TEST_CLUSTER_MASTERS + 1;
+    char shard_id[TEST_CLUSTER_SHARD_LEN];
 
-    fprintf(f, "%s 127.0.0.1:%u@%u %s%s %s 0 0 %d connected", node->id,
-            (unsigned)node->port, (unsigned)node->announced_bus, self ? "myself," : "",
-            is_master ? "master" : "slave", master, i % TEST_CLUSTER_MASTERS + 1);
+    fprintf(f, "%s 127.0.0.1:%u@%u%s %s%s %s 0 0 %d connected", node->id,
+            (unsigned)node->port, (unsigned)node->announced_bus,
+            test_cluster_shard(shard, shard_id), self ? "myself," : "",
+            is_master ? "master" : "slave", master, shard);
     if (is_master)
         fprintf(f, " %u-%u", test_cluster_first[i], test_cluster_first[i + 1] - 1);
     fputc('\n', f);

@@ -13,6 +13,7 @@ enum {
     TEST_CLUSTER_MASTERS = 3,
     TEST_CLUSTER_NODES = 6, /* the replica of node i is node i + TEST_CLUSTER_MASTERS */
     TEST_CLUSTER_ID_SIZE = 41,
+    TEST_CLUSTER_SHARD_LEN = 64,
     TEST_HASH_SLOTS = 16384
 };
 
@@ -26,6 +27,10 @@ struct test_node {
 
 /* Each third of the hash slots begins here; the last entry is behind all of them. */
 extern const unsigned test_cluster_first[TEST_CLUSTER_MASTERS + 1];
+
+/* Returns what stands behind a node's address in such a file, "" before Redis 7.2: the
+ * shard's id, from 1 on. */
+const char *test_cluster_shard(int shard, char buf[TEST_CLUSTER_SHARD_LEN]);
 
 /* Reserves directories and ports of all nodes. They do not run as nodes yet. */
 void test_cluster_reserve(struct test_node nodes[TEST_CLUSTER_NODES]);

@@ -243,7 +243,8 @@ START_TEST(wrong_setup_has_its_code_and_names_its_cause)
     if (rc == 0)
         rc = rlock_client_ping(c);
     for (int i = 0; i < 3 && setup->text[i]; i++)
-        ck_assert_msg(rc == setup->code && strstr(rlock_errmsg(), setup->text[i]),
+        ck_assert_msg((rc == setup->code && strstr(rlock_errmsg(), setup->text[i])) ||
+                          tls_is_other_answer(setup->text[0], rc, rlock_errmsg()),
                       "%s: %d, \"%s\", expected %d, \"%s\"", url, rc, rlock_errmsg(),
                       setup->code, setup->text[i]);
     if (c)

@@ -431,3 +431,10 @@ void between_cut(struct between *b)
 #else
 typedef int no_TLS; /* ISO C forbids an empty file */
 #endif
+
+bool tls_is_other_answer(const char *expected, int rc, const char *said)
+{
+    return strstr(expected, "did not reply to the TLS handshake") && rc == EPROTO &&
+           strstr(said, "does not speak TLS (\"-") &&
+           strstr(said, "a server without TLS begins with redis://");
+}

@@ -63,4 +63,9 @@ unsigned between_accepted(const struct between *b);
 /* Closes all connections, but accepts new ones. */
 void between_cut(struct between *b);
 
+/* A server without TLS waits for more than a handshake, or replies to it as to a command:
+ * Valkey 8.1.1 and 9.1.2 do. Whether the latter was said, where `expected` is the former.
+ */
+bool tls_is_other_answer(const char *expected, int rc, const char *said);
+
 #endif
