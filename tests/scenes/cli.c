@@ -270,12 +270,19 @@ static bool look(struct cli *c, int ms)
     return true;
 }
 
-static bool hears(struct cli *c, struct cli_text *t, const char *text)
+/* Whether `what` is there, with the rest of its line if `whole`. */
+static bool has(const struct cli_text *t, const char *what, bool whole)
+{
+    const char *at = memmem(t->text, t->len, what, strlen(what));
+    return at && (!whole || memchr(at, '\n', (size_t)(t->text + t->len - at)));
+}
+
+static bool hears(struct cli *c, struct cli_text *t, const char *what, bool whole)
 {
     int64_t end = test_now_ms() + test_ms(CLI_WAIT_MS);
     for (;;) {
         bool last = test_now_ms() >= end || t->fd < 0;
-        if (memmem(t->text, t->len, text, strlen(text)))
+        if (has(t, what, whole))
             return true;
         if (last)
             return false;
@@ -285,12 +292,17 @@ static bool hears(struct cli *c, struct cli_text *t, const char *text)
 
 bool cli_says(struct cli *c, const char *text)
 {
-    return hears(c, &c->out, text);
+    return hears(c, &c->out, text, false);
+}
+
+bool cli_says_line(struct cli *c, const char *begin)
+{
+    return hears(c, &c->out, begin, true);
 }
 
 bool cli_complains(struct cli *c, const char *text)
 {
-    return hears(c, c->is_pty ? &c->out : &c->err, text);
+    return hears(c, c->is_pty ? &c->out : &c->err, text, false);
 }
 
 void cli_collect(struct cli *c)

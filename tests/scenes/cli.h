@@ -58,6 +58,8 @@ void cli_resize(struct cli *c, int rows, int columns);
 /* Waits until the output since its start (or cli_forget) contains `text`. False: it did
  * not within test_ms(CLI_WAIT_MS), or the process ended without it. */
 bool cli_says(struct cli *c, const char *text);
+/* The same with the rest of the line behind `begin`. */
+bool cli_says_line(struct cli *c, const char *begin);
 bool cli_complains(struct cli *c, const char *text);
 /* Reads the output that is there now, without waiting. */
 void cli_collect(struct cli *c);

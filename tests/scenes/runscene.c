@@ -129,10 +129,8 @@ void scene_force(void)
 
 pid_t run_pid(struct cli *cli, const char *what)
 {
-    ck_assert_msg(cli_says(cli, what), "\"%s\" %s", cli->out.text, cli->err.text);
+    ck_assert_msg(cli_says_line(cli, what), "\"%s\" %s", cli->out.text, cli->err.text);
     const char *digits = strstr(cli->out.text, what) + strlen(what);
-    while (!strchr(digits, '\n') && cli_says(cli, "\n"))
-        continue;
     pid_t pid = (pid_t)strtol(digits, NULL, 10);
     ck_assert_int_gt(pid, 1);
     if (pid_count == PIDS_MAX)
