@@ -63,9 +63,24 @@ static void learn(struct tokens *before, const struct nem_hold *hold)
         *most = hold->returned->token;
 }
 
+/* A reader that retains the lock, and reads again: the server granted it once, in the
+ * order of that time. If a failover has lost this grant meanwhile, the reader does not
+ * know yet; exclusion has an excuse for it, or none. */
+static bool was_granted_before(const struct nem_hold *hold)
+{
+    const struct nem_hold *h = hold->name ? hold->name->holds : NULL;
+
+    while (h && !(h->reading && h->returned->token == hold->returned->token &&
+                  h->returned->at < hold->returned->at))
+        h = h->next;
+    return hold->reading && h;
+}
+
 static void judge_token(struct nem_judge *j, const struct tokens *before,
                         const struct nem_hold *hold)
 {
+    if (was_granted_before(hold))
+        return;
     uint64_t token = hold->returned->token;
     uint64_t least = before->written + 1;
     uint64_t read = hold->reading ? before->read : before->read + 1;

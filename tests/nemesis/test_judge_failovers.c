@@ -431,6 +431,20 @@ START_TEST(reader_shares_no_token_with_a_writer)
 }
 END_TEST
 
+/* The writer got the lock where the reader's grant had been lost. */
+START_TEST(token_is_judged_when_the_server_granted_it)
+{
+    with(NEM_REPLICAS);
+    reads_with(11, READER, 1000, 70);
+    unlocks(11, FENCED_RWLOCK, READER, 1010, 1011, 1988, 0);
+    reads_with(31, WRITER, 1100, 71);
+    reads_with(11, READER, 1200, 70); /* retained */
+    KEEPS(NEM_RULE_TOKENS);
+    reads_with(21, OTHER_READER, 1300, 70);
+    BREAKS(NEM_RULE_TOKENS, 1);
+}
+END_TEST
+
 START_TEST(readers_share_the_token_of_a_downgraded_writer)
 {
     with(NEM_REPLICAS);
@@ -568,6 +582,7 @@ static void add_others(Suite *suite)
     tcase_add_test(t, readers_may_share_a_token);
     tcase_add_test(t, writer_shares_no_token_with_readers);
     tcase_add_test(t, reader_shares_no_token_with_a_writer);
+    tcase_add_test(t, token_is_judged_when_the_server_granted_it);
     tcase_add_test(t, readers_share_the_token_of_a_downgraded_writer);
     t = forged_group(suite, "no ledger");
     tcase_add_test(t, what_needs_a_ledger_is_not_judged_without_one);
