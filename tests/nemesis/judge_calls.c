@@ -125,7 +125,8 @@ static void judge_bound(struct nem_judge *j, const struct nem_made *call)
                       nem_ms(j, until));
 }
 
-/* ---- starved (L3); a process that did not run kept all others out */
+/* ---- starved (L3); a process that did not run kept all others out, and so does each
+ * long section of those who come first: of 128 threads several may have one */
 
 static void judge_starved(struct nem_judge *j, const struct nem_made *call)
 {
@@ -137,7 +138,8 @@ static void judge_starved(struct nem_judge *j, const struct nem_made *call)
         return;
     nem_judged(j, NEM_RULE_STARVED);
     if (until > by && until > by + nem_stalled_ns(j, from, until) +
-                                  nem_nobodys_ns(j, invoke->lock, from, until))
+                                  nem_nobodys_ns(j, invoke->lock, from, until) +
+                                  nem_long_sections_ns(j, invoke->lock, from, until))
         nem_violation(j, NEM_RULE_STARVED, invoke->lock,
                       "%s: %s of %.3f ms %s %.3f ms; all was calm at %.3f ms",
                       nem_who(invoke), nem_call_name(invoke->call), nem_ms(j, invoke->at),

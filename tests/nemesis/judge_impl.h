@@ -255,6 +255,13 @@ int64_t nem_lease_earliest(const struct nem_judge *j, const struct nem_tenure *t
 int64_t nem_nobodys_ns(const struct nem_judge *j, unsigned lock, int64_t from,
                        int64_t to);
 
+/* ---- judge_waits.c */
+
+/* For how long of [from, to] threads had the lock in sections that last for half a lease
+ * or longer, as the workers want it now and then. */
+int64_t nem_long_sections_ns(const struct nem_judge *j, unsigned lock, int64_t from,
+                             int64_t to);
+
 /* ---- judge_passed.c */
 
 /* Whether one of two exclusive holds of an id may have been passed to the other's thread

@@ -38,17 +38,14 @@ static int by_lock_and_begin(const void *a, const void *b)
     return (x->from > y->from) - (x->from < y->from);
 }
 
-/* All of them, those that touch each other as one. Returns how many. */
-static size_t find_spans(const struct nem_judge *j, struct span *spans)
+/* Those that touch each other become one. Returns how many are left. */
+static size_t merge_spans(struct span *spans, size_t all)
 {
     size_t count = 0;
-    for (size_t i = 0; i < j->hold_count; i++)
-        spans[i] = (struct span){ j->holds[i]->returned->lock, j->holds[i]->returned->at,
-                                  had_until(j, j->holds[i]) };
-    if (j->hold_count == 0)
+    if (all == 0)
         return 0;
-    qsort(spans, j->hold_count, sizeof(*spans), by_lock_and_begin);
-    for (size_t i = 1; i < j->hold_count; i++) {
+    qsort(spans, all, sizeof(*spans), by_lock_and_begin);
+    for (size_t i = 1; i < all; i++) {
         struct span *last = &spans[count];
         if (spans[i].lock != last->lock || spans[i].from > last->to)
             spans[++count] = spans[i];
@@ -56,6 +53,42 @@ static size_t find_spans(const struct nem_judge *j, struct span *spans)
             last->to = spans[i].to;
     }
     return count + 1;
+}
+
+static size_t find_spans(const struct nem_judge *j, struct span *spans)
+{
+    for (size_t i = 0; i < j->hold_count; i++)
+        spans[i] = (struct span){ j->holds[i]->returned->lock, j->holds[i]->returned->at,
+                                  had_until(j, j->holds[i]) };
+    return merge_spans(spans, j->hold_count);
+}
+
+/* The thread's own part of a hold: until it asks for the unlock. */
+static int64_t section_end(const struct nem_judge *j, const struct nem_hold *hold)
+{
+    return hold->unlocking ? hold->unlocking->at : had_until(j, hold);
+}
+
+int64_t nem_long_sections_ns(const struct nem_judge *j, unsigned lock, int64_t from,
+                             int64_t to)
+{
+    int64_t least = j->round->lease_ms * NEM_NS_PER_MS / 2, sum = 0;
+    struct span *spans = nem_alloc((j->hold_count + 1) * sizeof(*spans));
+    size_t count = 0;
+    for (size_t i = 0; i < j->hold_count; i++) {
+        int64_t begin = j->holds[i]->returned->at, end = section_end(j, j->holds[i]);
+        if (j->holds[i]->returned->lock != lock || end - begin < least)
+            continue;
+        begin = begin > from ? begin : from;
+        end = end < to ? end : to;
+        if (begin < end)
+            spans[count++] = (struct span){ lock, begin, end };
+    }
+    count = merge_spans(spans, count);
+    for (size_t i = 0; i < count; i++)
+        sum += spans[i].to - spans[i].from;
+    free(spans);
+    return sum;
 }
 
 /* The first one of the lock that ends after `at`. */

@@ -238,6 +238,20 @@ START_TEST(waiter_may_get_the_lock_later_when_the_machine_halts)
 }
 END_TEST
 
+START_TEST(waiter_may_get_the_lock_later_behind_long_sections)
+{
+    double unlock = CALM + 11 + LEASE / 2.0 - (_i == 0); /* 0: it is a little shorter */
+    invoke(11, 1000, NEM_LOCK, MUTEX);
+    takes(21, MUTEX, "p2:1:1:m300", CALM + 10, CALM + 11, CALM + 9000);
+    unlocks(21, MUTEX, "p2:1:1:m300", unlock, unlock + 90, CALM + 9000, 0);
+    returns(11, CALM + PATIENCE + LEASE / 2.0, NEM_LOCK, MUTEX, 0);
+    if (_i == 0)
+        BREAKS(NEM_RULE_STARVED, 1);
+    else
+        KEEPS(NEM_RULE_STARVED);
+}
+END_TEST
+
 /* As the driver records it when it gives up waiting for all processes to rest. */
 static double driver_ended, driver_given_up;
 
@@ -620,6 +634,7 @@ static void add_calls(Suite *suite)
     tcase_add_test(t, a_try_that_never_returns_is_late_unless_it_was_killed);
     tcase_add_test(t, waiter_gets_the_lock_within_patience_after_the_faults);
     tcase_add_test(t, waiter_with_a_later_grant_is_starved);
+    tcase_add_loop_test(t, waiter_may_get_the_lock_later_behind_long_sections, 0, 2);
     tcase_add_test(t, waiter_without_any_grant_is_starved);
     tcase_add_test(t, waiter_may_get_the_lock_later_when_the_machine_halts);
     tcase_add_test(t,
