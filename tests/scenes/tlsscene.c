@@ -428,13 +428,13 @@ void between_cut(struct between *b)
     ck_assert(test_wait_until(none_open, b, 10000));
 }
 
-#else
-typedef int no_TLS; /* ISO C forbids an empty file */
-#endif
-
 bool tls_is_other_answer(const char *expected, int rc, const char *said)
 {
     return strstr(expected, "did not reply to the TLS handshake") && rc == EPROTO &&
            strstr(said, "does not speak TLS (\"-") &&
            strstr(said, "a server without TLS begins with redis://");
 }
+
+#else
+typedef int no_TLS; /* ISO C forbids an empty file */
+#endif
