@@ -21,6 +21,7 @@ EXTRA_DIST += \
 	doc/OBSERVABILITY.md \
 	doc/design/README.md \
 	doc/design/client.md \
+	doc/design/conditions.md \
 	doc/design/crash-guard.md \
 	doc/design/guarantees.md \
 	doc/design/hand-off.md \
@@ -34,6 +35,7 @@ EXTRA_DIST += \
 	doc/design/times.md \
 	doc/model/README.md \
 	doc/model/check \
+	doc/model/cond.pml \
 	doc/model/exclusive.pml \
 	doc/model/guard.pml \
 	doc/model/handoff.pml \

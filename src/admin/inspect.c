@@ -302,6 +302,8 @@ static rlock_type_t type_of_waiter(const rlock_party_t *waiter)
         return RLOCK_TYPE_MUTEX;
     case 'f':
         return RLOCK_TYPE_FAIR;
+    case 'c':
+        return RLOCK_TYPE_COND;
     case 'r':
     case 'w':
         return RLOCK_TYPE_RWLOCK;
@@ -323,14 +325,14 @@ static bool shape_ok(const struct rlk_reply *reply)
 }
 
 /* *ret_hidden: EACCES, and the ACL hides this key or one beside it. */
-static int ask_page(struct rlock_client *client, const char *name, size_t name_len,
-                    const int64_t cursors[2], int64_t until, bool *ret_hidden,
-                    struct rlk_reply **ret_reply)
+static int ask_page(struct rlock_client *client, enum rlk_script_id script,
+                    const char *name, size_t name_len, const int64_t cursors[2],
+                    int64_t until, bool *ret_hidden, struct rlk_reply **ret_reply)
 {
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_answer answer;
 
-    rlk_request_init(&req, RLK_LOCK_INSPECT, false, name, name_len);
+    rlk_request_init(&req, script, false, name, name_len);
     rlk_request_add_int(&req, PAGE);
     rlk_request_add_int(&req, cursors[0]);
     rlk_request_add_int(&req, cursors[1]);
@@ -346,9 +348,9 @@ static int ask_page(struct rlock_client *client, const char *name, size_t name_l
 }
 
 /* Holders and the first page of waiters are of one moment, further pages are later. */
-int rlk_inspect(struct rlock_client *client, const char *name,
-                const struct rlk_client_list *peers, int64_t until, bool *ret_hidden,
-                rlock_info_t **ret_info)
+static int inspect_by(enum rlk_script_id script, struct rlock_client *client,
+                      const char *name, const struct rlk_client_list *peers,
+                      int64_t until, bool *ret_hidden, rlock_info_t **ret_info)
 {
     size_t name_len = strlen(name);
     int64_t cursors[2] = { 0, 0 };
@@ -363,7 +365,7 @@ int rlk_inspect(struct rlock_client *client, const char *name,
         rc = ENOMEM;
     for (bool first = true; rc == 0 && more; first = false) {
         struct rlk_reply *reply;
-        rc = ask_page(client, name, name_len, cursors, until, ret_hidden, &reply);
+        rc = ask_page(client, script, name, name_len, cursors, until, ret_hidden, &reply);
         if (rc != 0)
             break;
         if (first)
@@ -390,12 +392,34 @@ int rlk_inspect(struct rlock_client *client, const char *name,
     return 0;
 }
 
+int rlk_inspect(struct rlock_client *client, const char *name,
+                const struct rlk_client_list *peers, int64_t until, bool *ret_hidden,
+                rlock_info_t **ret_info)
+{
+    return inspect_by(RLK_LOCK_INSPECT, client, name, peers, until, ret_hidden, ret_info);
+}
+
 void rlk_inspect_free(rlock_info_t *info)
 {
     free_box(RLK_CONTAINER_OF(info, struct box, info));
 }
 
 /* ---- rlock_inspect */
+
+/* The condition of the name: ENOENT if there is none, or if the user may not see it. */
+static int inspect_condition(struct rlock_client *client, const char *name,
+                             const struct rlk_client_list *peers, int64_t until,
+                             rlock_info_t **ret_info)
+{
+    bool hidden;
+    int rc = inspect_by(RLK_COND_INSPECT, client, name, peers, until, &hidden, ret_info);
+
+    if (rc != 0 && rc != ENOMEM) {
+        rlk_error_clear();
+        rc = ENOENT;
+    }
+    return rc;
+}
 
 int rlk_inspect_named(struct rlock_client *client, const char *name, bool *ret_hidden,
                       rlock_info_t **ret_info)
@@ -405,12 +429,16 @@ int rlk_inspect_named(struct rlock_client *client, const char *name, bool *ret_h
     bool hidden;
     /* First without names, because most locks are free. */
     int rc = rlk_inspect(client, name, NULL, until, ret_hidden, ret_info);
+    bool is_condition = rc == ENOENT;
 
+    if (is_condition)
+        rc = inspect_condition(client, name, NULL, until, ret_info);
     if (rc != 0)
         return rc;
     struct rlk_client_list peers = rlk_client_list_list(client, until);
     if (peers.count > 0 &&
-        rlk_inspect(client, name, &peers, until, &hidden, &named) == 0) {
+        (is_condition ? inspect_condition(client, name, &peers, until, &named)
+                      : rlk_inspect(client, name, &peers, until, &hidden, &named)) == 0) {
         rlk_inspect_free(*ret_info);
         *ret_info = named;
     }
@@ -456,7 +484,8 @@ int rlk_inspect_victim(struct rlock_client *client, const char *name, int64_t un
     struct rlk_reply *reply;
     size_t len, value_len;
     bool hidden;
-    int rc = ask_page(client, name, strlen(name), cursors, until, &hidden, &reply);
+    int rc = ask_page(client, RLK_LOCK_INSPECT, name, strlen(name), cursors, until,
+                      &hidden, &reply);
 
     if (rc != 0)
         return rc;

@@ -4,6 +4,7 @@
 #include "base/sync.h"
 
 #include "base/error.h"
+#include "base/ppoll.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -61,6 +62,44 @@ void rlk_sync_cond_wait(struct rlk_cond *cv, struct rlk_mutex *mu, int64_t mono_
     rlk_sync_sections.asleep = NULL;
     if (rc != 0 && rc != ETIMEDOUT)
         abort();
+}
+
+/* The sleep ended by cancellation: the thread has the mutex. */
+static void cancelled_in_sleep(void *arg)
+{
+    const struct rlk_sync_cleanup *cleanup = arg;
+
+    rlk_sync_sections.asleep = NULL;
+    cleanup->run(cleanup->arg);
+}
+
+void rlk_sync_cond_wait_cancel(struct rlk_cond *cv, struct rlk_mutex *mu, int64_t mono_ns,
+                               const struct rlk_sync_cleanup *cleanup)
+{
+    int state;
+
+    pthread_cleanup_push(cancelled_in_sleep, (void *)(uintptr_t)cleanup);
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+    rlk_sync_cond_wait(cv, mu, mono_ns);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    pthread_cleanup_pop(0);
+}
+
+int rlk_sync_poll(struct pollfd *fds, unsigned count, const struct timespec *timeout,
+                  const struct rlk_sync_cleanup *cleanup)
+{
+    int state, rc;
+
+    if (!cleanup)
+        return rlk_ppoll(fds, count, timeout, NULL);
+    pthread_cleanup_push(cleanup->run, cleanup->arg);
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+    rc = rlk_ppoll(fds, count, timeout, NULL);
+    int saved_errno = errno;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    errno = saved_errno;
+    pthread_cleanup_pop(0);
+    return rc;
 }
 
 bool rlk_sync_sections_interrupted(void)

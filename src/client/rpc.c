@@ -468,6 +468,49 @@ void rlk_rpc_go_on(struct rlock_client *client, int kind, const char *name,
     }
 }
 
+/* Decodes the replies about several ids. */
+static void take_fates(struct visit *v, const struct rlk_request *req,
+                       struct rlk_reply *reply, const struct rlk_rpc_call *call,
+                       struct rlk_answer *answer)
+{
+    char text[RLK_SERVER_ERROR_SIZE];
+    bool loaded = answer->loaded;
+
+    rlk_script_decode(v->conn, &rlk_scripts[req->script], reply, answer->sent, answer,
+                      call->fates, call->fate_count, text, sizeof(text));
+    answer->loaded = loaded;
+    answer->answered = true;
+    if (answer->unreadable)
+        rlk_script_unreadable(req, answer->unreadable);
+    rlk_reply_give_back(v->conn, reply);
+}
+
+void rlk_rpc_run(struct rlock_client *client, const struct rlk_rpc_call *call,
+                 int64_t until, struct rlk_answer *answer, struct rlk_reply **ret_raw)
+{
+    struct rlk_request req RLK_UNINITIALIZED;
+    struct visit v = visit_to(client, until);
+    bool again;
+
+    do {
+        if (!begin(&v, call->name, call->name_len, call->goes_first, answer))
+            return;
+        v.asking = v.asking && call->fate_count == 0 && !ret_raw;
+        call->build(&req, rlk_conn_clock_offset_us(v.conn) + until / 1000, call->arg);
+        if (call->fate_count == 0 && !ret_raw) {
+            call_script(&v, &req, NULL, answer);
+        } else {
+            struct rlk_reply *reply = NULL;
+            rlk_script_call_raw(v.conn, &req, until, answer, &reply);
+            if (answer->outcome == RLK_DONE && !ret_raw)
+                take_fates(&v, &req, reply, call, answer);
+            else if (answer->outcome == RLK_DONE)
+                *ret_raw = reply;
+        }
+        again = finish(&v, &req, answer);
+    } while (again);
+}
+
 void rlk_rpc_request(struct rlock_client *client, const struct rlk_request *req,
                      int64_t until, struct rlk_answer *ret_answer,
                      struct rlk_reply **ret_raw)

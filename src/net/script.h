@@ -33,7 +33,9 @@ enum rlk_what {
     RLK_NOT_MINE,
     RLK_REMOVED,
     RLK_YOURS,
-    RLK_UNRECOVERABLE
+    RLK_UNRECOVERABLE,
+    RLK_WAITING, /* for a condition */
+    RLK_WOKEN    /* likewise */
 };
 
 enum rlk_flags {
@@ -64,7 +66,7 @@ enum { RLK_TOKEN_BLOCK = 1000 }; /* the most tokens in a block; lua/lib/token.lu
 struct rlk_fate {
     enum rlk_what what;
     int64_t remaining_ms; /* HELD, SHARED, YOURS */
-    int64_t ticket;       /* QUEUED */
+    int64_t ticket;       /* QUEUED, WAITING */
     uint64_t token;       /* 0: none */
     unsigned token_count; /* of a renewal that requested a block: how many tokens from
                              `token` on */

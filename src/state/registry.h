@@ -14,6 +14,7 @@
 #include "base/bell.h"
 #include "base/histogram.h"
 #include "base/random.h"
+#include "state/condition.h"
 #include "state/intent.h"
 #include "state/lock.h"
 #include "state/past.h"
@@ -84,6 +85,7 @@ struct rlk_registry {
     struct rlk_list fastpaths; /* hand-off states whose fast path is open */
     size_t retained_count;     /* holds that are retained for a time */
     bool interrupted;
+    struct rlk_conditions conditions;
     struct rlk_intent_table slots; /* what other processes find when this one is dead */
     bool recovers;     /* the client looks for dead processes while a wait lasts
                           (peer_watch.h) */

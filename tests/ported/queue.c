@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads produce numbers into a ring that a mutex guards; others consume them.
- * Semaphores count the numbers in it, because condition variables need pthread's own
- * mutexes. */
+ * Semaphores count the numbers in it. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>

@@ -96,7 +96,7 @@ static const char *code_name(int code)
     return other;
 }
 
-static void put_code(char *answer, int rc)
+void put_code(char *answer, int rc)
 {
     put(answer, "%s", code_name(rc));
 }
@@ -127,7 +127,7 @@ static long number(const struct words *w, int i)
 }
 
 /* The value of "key=value" among the words; NULL: not given. */
-static const char *option(const struct words *w, const char *key)
+const char *option(const struct words *w, const char *key)
 {
     size_t n = strlen(key);
     for (int i = 0; i < w->count; i++) {
@@ -161,13 +161,28 @@ static rlock_client_t *client(void)
     return clients[__atomic_load_n(&current, __ATOMIC_SEQ_CST)];
 }
 
+struct rlock_client *current_client(void)
+{
+    return client();
+}
+
+void find_exclusive(const char *tag, struct rlock_mutex **ret_mutex,
+                    struct rlock_fair **ret_fair)
+{
+    struct handle *h = find_handle(tag, false);
+
+    *ret_mutex = h && h->kind == MUTEX ? &h->lock.mutex : NULL;
+    *ret_fair = h && h->kind == FAIR ? &h->lock.fair : NULL;
+}
+
 /* ---- clients */
 
 static void on_event(const rlock_event_t *event, void *arg)
 {
     static const char *const kinds[] = { "AT_RISK",    "SAFE_AGAIN",   "LOST",
                                          "OWNER_DIED", "DISCONNECTED", "CONNECTED" };
-    static const char *const types[] = { "-", "mutex", "fair", "rwlock", "redisson" };
+    static const char *const types[] = { "-",      "mutex",    "fair",
+                                         "rwlock", "redisson", "condition" };
     (void)arg;
     say("event %s %s %" PRIu64 " %ld %s %s %s", kinds[event->kind],
         event->name && event->name[0] ? event->name : "-", event->token,
@@ -791,5 +806,5 @@ bool run_command(const char *line, char *answer)
             return true;
         }
     }
-    return false;
+    return run_cond_command(&w, answer);
 }
