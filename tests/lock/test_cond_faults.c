@@ -49,6 +49,7 @@ START_TEST(waiter_stays_present)
 }
 END_TEST
 
+__attribute__((format(printf, 1, 0)))
 static void publish(const char *format, const char *id, const char *ticket)
 {
     char channel[128], text[512], uuid[64];
