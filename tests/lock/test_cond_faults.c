@@ -538,6 +538,8 @@ END_TEST
 /* rule: V14 */
 START_TEST(child_of_a_fork_has_no_part_in_its_parents_waits)
 {
+    if (!test_can_fork("child_of_a_fork_has_no_part_in_its_parents_waits"))
+        return;
     start_x(NULL);
     wait_in(&x, "t", "wait c m");
     scene_says(&x, "ok", "fork destroycond c");
