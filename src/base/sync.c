@@ -86,9 +86,9 @@ void rlk_sync_cond_wait_cancel(struct rlk_cond *cv, struct rlk_mutex *mu, int64_
 }
 
 #if defined(__SANITIZE_THREAD__) && defined(__GLIBC__)
-/* A thread may be cancelled in here. ThreadSanitizer (gcc 12) does not see that it leaves
- * ppoll then, and sees none of its locks any more. This name of ppoll it does not know.
- */
+/* A thread may be cancelled in here. ThreadSanitizer does not see that it leaves ppoll
+ * then, and sees none of its locks any more (google/sanitizers issue 646; gcc 12, clang
+ * 20). This name of ppoll it does not know. */
 extern int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
                        const sigset_t *signals, size_t fds_size);
 
