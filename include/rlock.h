@@ -356,7 +356,7 @@ typedef struct rlock_histogram {
 typedef struct rlock_stats {
     uint64_t holds_now; /* acquisitions held now; threads that share a read hold count as
                            one */
-    uint64_t waiters_now;      /* threads that wait for a lock now */
+    uint64_t waiters_now;      /* threads that wait for a lock or a condition now */
     uint64_t acquisitions;     /* locks taken, without re-entries */
     uint64_t reentries;        /* locks taken again by their holder */
     uint64_t releases;         /* unlocks of the outermost level */
@@ -364,7 +364,7 @@ typedef struct rlock_stats {
     uint64_t grants;           /* locks received from another holder's release */
     uint64_t grants_orphaned;  /* grants for a call that had ended; released at once */
     uint64_t local_handovers;  /* hand-offs between threads without the server */
-    uint64_t timeouts;         /* calls that ended with ETIMEDOUT */
+    uint64_t timeouts;         /* calls for a lock that ended with ETIMEDOUT */
     uint64_t cancels;          /* waiters withdrawn at the server */
     uint64_t round_trips;      /* requests with a reply, of all threads */
     uint64_t renewals;         /* renewals confirmed */
@@ -401,7 +401,22 @@ typedef struct rlock_stats {
         round_trip_time; /* of requests with a reply: from sending to the reply */
     uint64_t burials;    /* clients of other processes of this host that this client found
                             dead and recovered: it released their holds, if any */
-    uint64_t rlk_reserved[309];
+    uint64_t cond_waits; /* waits for conditions that began, without those whose deadline
+                            had passed */
+    uint64_t cond_wakeups;  /* of these, the ones that a signal or a broadcast ended, or
+                               the loss of the condition's data */
+    uint64_t cond_needless; /* the ones that the library ended without a signal: the
+                               server was connected again, or replaced */
+    uint64_t cond_timeouts; /* the ones that the deadline ended */
+    uint64_t signals;       /* calls of rlock_cond_signal */
+    uint64_t broadcasts;    /* calls of rlock_cond_broadcast */
+    uint64_t signals_deferred; /* of both, the calls that reached no server in time; the
+                                  library's thread goes on with them */
+    rlock_histogram_t cond_wait_time; /* of waits for conditions that ended with a wake-up
+                                         (cond_wakeups, cond_needless): from the begin of
+                                         the call until its thread was awake, without the
+                                         time in which it took the mutex again */
+    uint64_t rlk_reserved[259];
 } rlock_stats_t;
 
 /*

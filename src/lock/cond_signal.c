@@ -4,6 +4,7 @@
  * Locks: takes the registry's mu. */
 #include "lock/cond_wait.h"
 
+#include "base/probe.h"
 #include "client/cond_rpc.h"
 #include "lock/call.h"
 
@@ -19,6 +20,7 @@ struct signal_op {
     uint64_t count;                  /* how many are still to be woken; 0: all */
     int64_t bar;
     bool over;
+    bool deferred; /* the watchdog goes on with it */
 };
 
 /* The waiter may have joined since the call began: then the condition is a new one. */
@@ -106,6 +108,8 @@ static int give_up(struct signal_op *op, const struct rlk_answer *answer)
     if (condition) {
         rlk_condition_send_later_locked(condition, op->count, op->bar);
         rlk_condition_put_locked(condition);
+        RLK_COUNT(op->client->counters.signals_deferred);
+        op->deferred = true;
         rc = 0;
     }
     rlk_registry_unlock(reg);
@@ -148,7 +152,13 @@ int rlk_cond_signal(struct rlk_handle *cond, uint64_t count)
     if (op.condition)
         rlk_condition_ref_locked(op.condition);
     rlk_registry_unlock(reg);
+    if (count == 0)
+        RLK_COUNT(op.client->counters.broadcasts);
+    else
+        RLK_COUNT(op.client->counters.signals);
     rc = run(&op);
+    RLK_PROBE4(cond_signal, RLK_PROBE_TEXT(cond->rlk_name), (int)(count == 0), rc,
+               (int)op.deferred);
     if (op.condition) {
         rlk_registry_lock(reg);
         rlk_condition_put_locked(op.condition);

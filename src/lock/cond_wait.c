@@ -220,7 +220,12 @@ int rlk_cond_wait_time_out(struct rlk_cond_wait_op *op)
 {
     int64_t until = rlk_clock_boot() + CANCEL_MS * RLK_NS_PER_MS;
 
-    return op->asked && cancel_at_server(op, false, until) ? 0 : ETIMEDOUT;
+    if (op->asked && cancel_at_server(op, false, until)) {
+        rlk_cond_wait_tell_woken(op);
+        return 0;
+    }
+    rlk_cond_wait_tell_failed(op, ETIMEDOUT);
+    return ETIMEDOUT;
 }
 
 /* How long to sleep at most. */
@@ -285,6 +290,7 @@ static void cancelled(void *arg)
 
     /* it may have been signalled, and not removed from the list of those to wake */
     rlk_registry_unlock(reg);
+    rlk_cond_wait_tell_failed(op, ECANCELED);
     cancel_at_server(op, true, rlk_clock_boot() + rlk_client_command_timeout(op->client));
     rlk_cond_wait_take_mutex(op, 0);
     finish(op);
@@ -317,6 +323,8 @@ static int sleep_until_woken(struct rlk_cond_wait_op *op)
     if (rc != ETIMEDOUT)
         rlk_condition_back_locked(op->wait);
     rlk_registry_unlock(reg);
+    if (rc == 0)
+        rlk_cond_wait_tell_woken(op);
     return rc;
 }
 
@@ -358,6 +366,7 @@ static int join_then_release(struct rlk_cond_wait_op *op)
     if (rc != RLK_COND_WAIT_GOES_ON)
         return end_join(op, rc);
     if (is_woken(op)) { /* while the mutex is still held */
+        rlk_cond_wait_tell_woken(op);
         rlk_cond_wait_end(op, RLK_CONDITION_RETURNED);
         return 0;
     }
@@ -368,7 +377,8 @@ static int join_then_release(struct rlk_cond_wait_op *op)
     return rc;
 }
 
-static int run(struct rlk_cond_wait_op *op)
+/* The wait has begun. */
+static int go_through(struct rlk_cond_wait_op *op)
 {
     int rc = rlk_cond_wait_release(op);
 
@@ -384,6 +394,15 @@ static int run(struct rlk_cond_wait_op *op)
         return rc;
     }
     return rlk_cond_wait_take_mutex(op, rc);
+}
+
+static int run(struct rlk_cond_wait_op *op)
+{
+    rlk_cond_wait_tell_begun(op);
+    int rc = go_through(op);
+    if (rc != 0)
+        rlk_cond_wait_tell_failed(op, rc);
+    return rc;
 }
 
 /* The deadline has passed already: nothing joins. */

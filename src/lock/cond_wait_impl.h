@@ -26,8 +26,10 @@ struct rlk_cond_wait_op {
     unsigned levels; /* of the mutex, */
     long lease_ms;   /* whose lease is fixed; 0: renewed */
     bool outage_fails;
-    bool asked;  /* a join may have reached the server */
-    bool unsure; /* a join without an answer may still be on its way */
+    int64_t since; /* the call began */
+    bool reported; /* cond_wait_tell.c has told how the wait ended */
+    bool asked;    /* a join may have reached the server */
+    bool unsure;   /* a join without an answer may still be on its way */
 };
 
 static inline struct rlk_registry *
@@ -61,6 +63,16 @@ void rlk_cond_wait_pause(struct rlk_cond_wait_op *op, int64_t *pause_ms, int64_t
 /* What an answer says of the wait. Locks: holds the registry's mu. */
 void rlk_cond_wait_joined_locked(struct rlk_cond_wait_op *op,
                                  const struct rlk_fate *fate);
+
+/* ---- cond_wait_tell.c */
+
+/* The record of the wait was made. */
+void rlk_cond_wait_tell_begun(struct rlk_cond_wait_op *op);
+/* The thread is awake by a signal, or needlessly; the wait has not ended yet. */
+void rlk_cond_wait_tell_woken(struct rlk_cond_wait_op *op);
+/* The wait ends with a code, and the thread was not woken. Does nothing if how it ended
+ * was reported before. */
+void rlk_cond_wait_tell_failed(struct rlk_cond_wait_op *op, int code);
 
 /* ---- cond_wait_release.c */
 

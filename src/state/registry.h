@@ -26,7 +26,8 @@ struct rlk_counters {
         local_handovers, timeouts, cancels, round_trips, renewals, renewal_failures,
         refreshes, losses, owners_died, connects, connect_failures, reconnects,
         unknown_outcomes, background_releases, messages, messages_ignored, risks,
-        refusals, script_loads, events, outages, outage_ns, burials;
+        refusals, script_loads, events, outages, outage_ns, burials, cond_waits,
+        cond_wakeups, cond_needless, cond_timeouts, signals, broadcasts, signals_deferred;
 };
 #define RLK_COUNT(counter) atomic_fetch_add_explicit(&(counter), 1, memory_order_relaxed)
 
@@ -96,8 +97,8 @@ struct rlk_registry {
     bool looks;                  /* the client is looking for dead processes now */
     struct rlk_timer look_timer; /* the look begins if a wait lasts until then */
     struct rlk_death_event *first_death, *last_death; /* events to report, in order */
-    /* durations of calls, and of sections */
-    struct rlk_histogram waited, waited_in_vain, held;
+    /* durations of calls, of sections, and of waits for conditions */
+    struct rlk_histogram waited, waited_in_vain, held, slept;
 
     /* leader.h */
     bool mail_open;   /* a waiting thread may read the mailbox */

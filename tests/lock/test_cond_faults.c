@@ -49,8 +49,8 @@ START_TEST(waiter_stays_present)
 }
 END_TEST
 
-__attribute__((format(printf, 1, 0)))
-static void publish(const char *format, const char *id, const char *ticket)
+__attribute__((format(printf, 1, 0))) static void
+publish(const char *format, const char *id, const char *ticket)
 {
     char channel[128], text[512], uuid[64];
     snprintf(channel, sizeof(channel), "rlock:client:%s", scene_uuid(uuid, id));
@@ -275,6 +275,8 @@ START_TEST(waits_end_when_a_connection_to_the_server_is_replaced)
     wait_in(&y, "t", "wait c m");
     test_proxy_cut(scene_proxy, 0, false);
     wakes(&x, "t", "ok");
+    ck_assert_int_eq(scene_stat(&x, "cond_needless"), 1);
+    ck_assert_int_eq(scene_stat(&x, "cond_wakeups"), 0);
     wait_for_waiting(1); /* x has left */
     struct sleeper s = { &y, "t" };
     ck_assert(sleeps(&s));
@@ -313,6 +315,7 @@ START_TEST(signal_that_reaches_no_server_is_sent_later)
     test_proxy_set_mode(scene_proxy, TEST_PROXY_CLOSES);
     test_proxy_cut(scene_proxy, 0, false);
     scene_says(&x, "ok", _i == 0 ? "signal c" : "broadcast c");
+    ck_assert_int_eq(scene_stat(&x, "signals_deferred"), 1);
     struct sleeper s = { &y, "t" };
     ck_assert(sleeps(&s));
     test_proxy_set_mode(scene_proxy, TEST_PROXY_OPEN);

@@ -311,13 +311,18 @@ static void do_stats(const struct words *w, char *answer)
                         FIELD(owners_died) FIELD(connects) FIELD(connect_failures)
                             FIELD(reconnects) FIELD(unknown_outcomes)
                                 FIELD(background_releases) FIELD(messages)
-                                    FIELD(messages_ignored) FIELD(refusals)
-                                        FIELD(burials),
+                                    FIELD(messages_ignored) FIELD(refusals) FIELD(burials)
+                                        FIELD(cond_waits) FIELD(cond_wakeups)
+                                            FIELD(cond_needless) FIELD(cond_timeouts)
+                                                FIELD(signals) FIELD(broadcasts)
+                                                    FIELD(signals_deferred),
         s.holds_now, s.waiters_now, s.acquisitions, s.reentries, s.releases, s.waits,
         s.grants, s.grants_orphaned, s.local_handovers, s.timeouts, s.cancels,
         s.round_trips, s.renewals, s.renewal_failures, s.refreshes, s.losses,
         s.owners_died, s.connects, s.connect_failures, s.reconnects, s.unknown_outcomes,
-        s.background_releases, s.messages, s.messages_ignored, s.refusals, s.burials);
+        s.background_releases, s.messages, s.messages_ignored, s.refusals, s.burials,
+        s.cond_waits, s.cond_wakeups, s.cond_needless, s.cond_timeouts, s.signals,
+        s.broadcasts, s.signals_deferred);
 #undef FIELD
 }
 
