@@ -1138,7 +1138,8 @@ typedef struct rlock_info {
     const rlock_party_t *waiters; /* in the order of their requests */
 } rlock_info_t;
 
-/* The holders and waiters of a lock. The caller owns the result and frees it with
+/* The holders and waiters of a lock; or the waiters of a condition, if no lock of the
+ * name is held or waited for. The caller owns the result and frees it with
  * rlock_info_free (NULL is fine). client NULL: the default client. ENOENT: neither
  * held nor waited for. EINVAL, ENAMETOOLONG. Blocks: up to the command timeout. Since:
  * 0.1 */

@@ -406,39 +406,21 @@ void rlk_inspect_free(rlock_info_t *info)
 
 /* ---- rlock_inspect */
 
-/* The condition of the name: ENOENT if there is none, or if the user may not see it. */
-static int inspect_condition(struct rlock_client *client, const char *name,
-                             const struct rlk_client_list *peers, int64_t until,
-                             rlock_info_t **ret_info)
+/* Shows the lock or the condition, by the script of either. */
+static int inspect_named(enum rlk_script_id script, struct rlock_client *client,
+                         const char *name, int64_t until, bool *ret_hidden,
+                         rlock_info_t **ret_info)
 {
-    bool hidden;
-    int rc = inspect_by(RLK_COND_INSPECT, client, name, peers, until, &hidden, ret_info);
-
-    if (rc != 0 && rc != ENOMEM) {
-        rlk_error_clear();
-        rc = ENOENT;
-    }
-    return rc;
-}
-
-int rlk_inspect_named(struct rlock_client *client, const char *name, bool *ret_hidden,
-                      rlock_info_t **ret_info)
-{
-    int64_t until = rlk_inspect_until(client);
     rlock_info_t *named;
     bool hidden;
     /* First without names, because most locks are free. */
-    int rc = rlk_inspect(client, name, NULL, until, ret_hidden, ret_info);
-    bool is_condition = rc == ENOENT;
+    int rc = inspect_by(script, client, name, NULL, until, ret_hidden, ret_info);
 
-    if (is_condition)
-        rc = inspect_condition(client, name, NULL, until, ret_info);
     if (rc != 0)
         return rc;
     struct rlk_client_list peers = rlk_client_list_list(client, until);
     if (peers.count > 0 &&
-        (is_condition ? inspect_condition(client, name, &peers, until, &named)
-                      : rlk_inspect(client, name, &peers, until, &hidden, &named)) == 0) {
+        inspect_by(script, client, name, &peers, until, &hidden, &named) == 0) {
         rlk_inspect_free(*ret_info);
         *ret_info = named;
     }
@@ -447,19 +429,44 @@ int rlk_inspect_named(struct rlock_client *client, const char *name, bool *ret_h
     return 0;
 }
 
+int rlk_inspect_named(struct rlock_client *client, const char *name, bool *ret_hidden,
+                      rlock_info_t **ret_info)
+{
+    int64_t until = rlk_inspect_until(client);
+
+    return inspect_named(RLK_LOCK_INSPECT, client, name, until, ret_hidden, ret_info);
+}
+
+/* The lock of the name; or the condition, if no lock has the name. A condition that the
+ * ACL hides does not exist for the caller. */
+static int inspect(struct rlock_client *client, const char *name, rlock_info_t **ret_info)
+{
+    int64_t until = rlk_inspect_until(client);
+    bool hidden;
+    int rc = inspect_named(RLK_LOCK_INSPECT, client, name, until, &hidden, ret_info);
+
+    if (rc != ENOENT)
+        return rc;
+    rc = inspect_named(RLK_COND_INSPECT, client, name, until, &hidden, ret_info);
+    if (rc == EACCES) {
+        rlk_error_clear();
+        rc = ENOENT;
+    }
+    return rc;
+}
+
 int rlock_inspect(rlock_client_t *client, const char *name, rlock_info_t **ret_info)
 {
     struct rlk_call call = rlk_call_enter();
     struct rlock_client *used;
     rlock_info_t *info;
-    bool hidden;
     int rc = rlk_error_argument_there("ret_info", ret_info) ? rlk_inspect_check_name(name)
                                                             : EINVAL;
 
     if (rc == 0)
         rc = rlk_client_get_pointer(client, &used);
     if (rc == 0) {
-        rc = rlk_inspect_named(used, name, &hidden, &info);
+        rc = inspect(used, name, &info);
         if (rc == 0)
             *ret_info = info;
         rlk_client_put(used);
