@@ -1103,8 +1103,9 @@ int rlock_cond_fairclockwait(rlock_cond_t *cond, rlock_fair_t *fair, clockid_t c
  * Wakes one waiter: of those whose clients are alive, the one that has waited longest.
  * Without a waiter nothing happens. The caller may hold the mutex or not. If the server
  * cannot be reached within the command timeout, the signal is sent later, and the call
- * returns 0; with RLOCK_OUTAGE_FAIL it returns ENOTCONN, and no signal follows. A signal
- * whose reply is lost is repeated, so it may wake two.
+ * returns 0; with RLOCK_OUTAGE_FAIL it returns ENOTCONN, and no signal follows. The same
+ * holds if fewer replicas confirm the signal than the client wants. A signal whose reply
+ * is lost is repeated, so it may wake two.
  *   EINVAL      bad handle
  *   ENOTCONN    only with RLOCK_OUTAGE_FAIL
  *   EACCES, EPROTO, EAGAIN, EMFILE, ENFILE   see the top of this file

@@ -11,6 +11,7 @@
 -- ARGV[5] life of a marker, ms
 -- ARGV[6] ids that have returned: without the uuid, a blank after each
 -- ARGV[7] ids that were given up, likewise
+-- ARGV[8] 1: it writes in any case, so that a WAIT behind it is of this request (P11)
 -- Returns {server us, how many are still to be woken, bar, then for each id of the caller that was
 -- woken: the id without the uuid, ticket}
 -- Effects: one waiter is signalled, and gets a message; or all up to the bar are taken out, and each
@@ -18,7 +19,7 @@
 -- rule: V3, V7, V8
 local cond, condpresent, condleft = KEYS[1], KEYS[2], KEYS[3]
 local layout, uuid, count, bar = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local life, done, left = tonumber(ARGV[5]), ARGV[6], ARGV[7]
+local life, done, left, confirm = tonumber(ARGV[5]), ARGV[6], ARGV[7], ARGV[8]
 --include cond
 -- Takes out up to 1024 waiters, and tells their clients. Returns the bar, and whether some are left.
 local function wake_all()
@@ -53,6 +54,9 @@ local function wake_all()
   return tonumber(bar), #ids == 1024 and 1 or 0
 end
 begin()
+-- rule: P11
+-- no id has this name; the member is over at once
+if confirm == '1' then mark('+', 0, false) end
 settle(done, left, life)
 told = {}
 local at, more = 0, 0

@@ -81,6 +81,7 @@ void rlk_cond_args_signal(struct rlk_request *req, const struct rlock_client *cl
     rlk_request_add_int(req, args->bar);
     add_marker_life(req, client);
     add_over(req, args->over);
+    rlk_request_add_int(req, rlk_confirm_is_on(&client->config.wait));
 }
 
 void rlk_cond_args_cancel(struct rlk_request *req, const struct rlock_client *client,

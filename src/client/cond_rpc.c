@@ -128,15 +128,14 @@ void rlk_cond_rpc_signal(struct rlock_client *client,
     const struct rlk_rpc_call call = {
         .name = args->name,
         .name_len = args->name_len,
+        .confirms = true,
         .build = build_signal,
         .arg = &a,
     };
 
     *ret_reply = NULL;
     rlk_rpc_run(client, &call, until, answer, ret_reply);
-    if (answer->outcome != RLK_DONE)
-        return;
-    if (rlk_cond_args_read_woken(*ret_reply, ret_woken))
+    if (!*ret_reply || rlk_cond_args_read_woken(*ret_reply, ret_woken))
         return;
     rlk_reply_free(*ret_reply);
     *ret_reply = NULL;

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/probe.h"
 #include "client/client.h"
 #include "client/cond_args.h"
 #include "net/redirect.h"
@@ -18,6 +19,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum {
+    WAIT_PARTS = 2
+}; /* of a signal that waits for replicas as a renewal does: its
+      "lease" is so many presence times */
 
 /* The ids in the request that is being made. */
 static char lists[4][RLK_RENEWER_NAMES_MAX * RLK_SETTLEMENT_ID_SIZE];
@@ -189,6 +195,7 @@ static void send_signals(struct rlk_target *target, struct rlk_condition *condit
     signals->in_flight =
         args.count < RLK_COND_ARGS_COUNT_MAX ? args.count : RLK_COND_ARGS_COUNT_MAX;
     rlk_condition_ref_locked(condition);
+    signals->op.lease_ms = (int)(WAIT_PARTS * client->config.presence_ms);
     rlk_renewer_put_in_flight(&target->watch, &signals->op, RLK_OP_CONDITION_SIGNAL, now,
                               rlk_client_command_timeout(client));
 }
@@ -309,8 +316,10 @@ static void read_reply(struct rlk_target *target, const struct rlk_op *op,
         RLK_COUNT(client->counters.unknown_outcomes);
         return;
     }
+    int64_t now = rlk_clock_boot();
     RLK_COUNT(client->counters.round_trips);
-    rlk_client_answered(client, op->sent, rlk_clock_boot());
+    RLK_PROBE2(reply, rlk_scripts[script_of(op)].name, RLK_PROBE_US(now - op->sent));
+    rlk_client_answered(client, op->sent, now);
     if (op->kind == RLK_OP_CONDITION_SIGNAL && rlk_reply_type(reply) == RLK_REPLY_ARRAY) {
         answer->outcome = RLK_DONE;
         return;

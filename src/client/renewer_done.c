@@ -536,6 +536,7 @@ void rlk_renewer_done(struct rlk_target *target, struct rlk_op *op,
     }
     if (op->kind == RLK_OP_CONDITION_POLL || op->kind == RLK_OP_CONDITION_SIGNAL) {
         rlk_renewer_condition_done(target, op, reply);
+        rlk_reply_free(kept);
         return;
     }
     rlk_registry_lock(reg);

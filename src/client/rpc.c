@@ -485,6 +485,20 @@ static void take_fates(struct visit *v, const struct rlk_request *req,
     rlk_reply_give_back(v->conn, reply);
 }
 
+/* The reply is the caller's. */
+static void take_raw(struct visit *v, const struct rlk_rpc_call *call,
+                     struct rlk_reply *reply, struct rlk_answer *answer,
+                     struct rlk_reply **ret_raw)
+{
+    struct rlk_script_confirm space;
+    const struct rlk_script_confirm *by =
+        call->confirms ? confirm_by(v->target, &space) : NULL;
+
+    *ret_raw = reply;
+    if (by)
+        rlk_script_confirm_write(v->conn, by, v->until, answer);
+}
+
 void rlk_rpc_run(struct rlock_client *client, const struct rlk_rpc_call *call,
                  int64_t until, struct rlk_answer *answer, struct rlk_reply **ret_raw)
 {
@@ -505,7 +519,7 @@ void rlk_rpc_run(struct rlock_client *client, const struct rlk_rpc_call *call,
             if (answer->outcome == RLK_DONE && !ret_raw)
                 take_fates(&v, &req, reply, call, answer);
             else if (answer->outcome == RLK_DONE)
-                *ret_raw = reply;
+                take_raw(&v, call, reply, answer, ret_raw);
         }
         again = finish(&v, &req, answer);
     } while (again);

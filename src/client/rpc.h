@@ -49,6 +49,8 @@ struct rlk_rpc_call {
     const char *name; /* its node gets the request */
     size_t name_len;
     bool goes_first; /* the request gives back a lock */
+    bool confirms;   /* replicas confirm it, if the client wants that; with ret_raw only.
+                        Too few: UNKNOWN, and the reply is the caller's all the same */
     /* not_after_us: the server's time at `until` (T3) */
     void (*build)(struct rlk_request *req, int64_t not_after_us, void *arg);
     void *arg;

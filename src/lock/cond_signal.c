@@ -7,6 +7,7 @@
 #include "base/probe.h"
 #include "client/cond_rpc.h"
 #include "lock/call.h"
+#include "net/confirm.h"
 
 #include <errno.h>
 
@@ -42,13 +43,15 @@ static void tell_own(const struct signal_op *op, const struct rlk_reply *reply,
     rlk_registry_unlock(reg);
 }
 
-static void take(struct signal_op *op, const struct rlk_reply *reply,
+/* The server has executed the request. `done`: replicas have confirmed it, too, if they
+ * have to; else it is repeated, and a signal wakes another waiter. */
+static void take(struct signal_op *op, bool done, const struct rlk_reply *reply,
                  const struct rlk_cond_args_woken *woken)
 {
     tell_own(op, reply, woken);
     op->bar = woken->bar;
-    op->over = woken->more == 0;
-    if (op->count > 0)
+    op->over = done && woken->more == 0;
+    if (done && op->count > 0)
         op->count = woken->more;
 }
 
@@ -76,8 +79,8 @@ static void send_once(struct signal_op *op, int64_t until, struct rlk_answer *an
         rlk_condition_settled_locked(op->condition, &over, answer->outcome == RLK_DONE);
         rlk_registry_unlock(reg);
     }
-    if (answer->outcome == RLK_DONE)
-        take(op, reply, &woken);
+    if (reply)
+        take(op, answer->outcome == RLK_DONE, reply, &woken);
     rlk_reply_free(reply);
 }
 
@@ -116,6 +119,14 @@ static int give_up(struct signal_op *op, const struct rlk_answer *answer)
     return rc;
 }
 
+/* Whether there is time for another try. One that waits for replicas needs more. */
+static bool may_try(const struct rlk_answer *answer, int64_t until)
+{
+    int64_t least = answer->unconfirmed ? RLK_CONFIRM_LEAST_MS * RLK_NS_PER_MS : 0;
+
+    return until - rlk_clock_boot() > least;
+}
+
 static int run(struct signal_op *op)
 {
     int64_t until = rlk_clock_boot() + rlk_client_command_timeout(op->client);
@@ -130,7 +141,7 @@ static int run(struct signal_op *op)
             continue;
         if (answer.outcome == RLK_REFUSED && answer.code != ENOMEM)
             return answer.code;
-        if (atomic_load(&op->client->interrupted) || rlk_clock_boot() >= until)
+        if (atomic_load(&op->client->interrupted) || !may_try(&answer, until))
             return give_up(op, &answer);
         pause_sending(&pause_ms, until);
     }

@@ -122,6 +122,10 @@ void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req,
 void rlk_script_confirm(struct rlk_conn *conn, const struct rlk_script_confirm *by,
                         int64_t deadline, struct rlk_answer *answer);
 
+/* The same behind a script that gives no hold, and wrote. */
+void rlk_script_confirm_write(struct rlk_conn *conn, const struct rlk_script_confirm *by,
+                              int64_t deadline, struct rlk_answer *answer);
+
 /* As rlk_script_call without `by`, at a node that is getting the lock's hash slot (P19).
  */
 void rlk_script_call_asking(struct rlk_conn *conn, const struct rlk_request *req,
