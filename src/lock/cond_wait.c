@@ -61,12 +61,34 @@ static int give_up_mutex(struct rlk_cond_wait_op *op)
     return rlk_release_retained(holder, op->args->mutex, now) == ESTALE ? ESTALE : 0;
 }
 
+/* Whether the process lacks something for a moment. */
+static bool is_shortage(int code)
+{
+    return code == ENOMEM || code == EAGAIN || code == EMFILE || code == ENFILE;
+}
+
+/* Takes the mutex again. A shortage is outlasted: the caller of a wait counts on the
+ * mutex, and the watchdog keeps its signal meanwhile (V4). */
+static int take_again(struct rlk_cond_wait_op *op)
+{
+    const struct rlk_cond_wait_args *args = op->args;
+    int64_t pause_ms = 0;
+
+    for (;;) {
+        int rc = rlk_exclusive_retake(args->mutex, args->kind, op->levels, op->lease_ms);
+        if (!is_shortage(rc))
+            return rc;
+        if (rlk_cond_wait_interrupted(op))
+            return ECANCELED;
+        rlk_cond_wait_pause(op, &pause_ms, rlk_clock_boot(), RLK_NEVER);
+    }
+}
+
 /* rule: V9, V10 */
 /* Takes the mutex again, and ends the wait. Returns the code of the call. */
 int rlk_cond_wait_take_mutex(struct rlk_cond_wait_op *op, int rc)
 {
-    const struct rlk_cond_wait_args *args = op->args;
-    int taken = rlk_exclusive_retake(args->mutex, args->kind, op->levels, op->lease_ms);
+    int taken = take_again(op);
     bool held = taken == 0 || taken == EOWNERDEAD;
 
     rlk_cond_wait_end(op, held ? RLK_CONDITION_RETURNED : RLK_CONDITION_LEFT);

@@ -89,8 +89,10 @@ void rlk_condition_joined_locked(struct rlk_wait *wait, int64_t ticket)
     wait->ticket = ticket;
     if (wait->state == RLK_WAIT_JOINING)
         wait->state = RLK_WAIT_WAITING;
-    if (wait->early_ticket == ticket)
+    if (wait->early_ticket == ticket) {
+        wait->taken_out = wait->early_out;
         rlk_condition_told_locked(wait);
+    }
     rlk_condition_schedule_locked(wait->condition, rlk_clock_boot());
 }
 
@@ -139,11 +141,14 @@ void rlk_condition_told_own_locked(struct rlk_condition *condition,
 
     if (!wait)
         return; /* its call has given it up, or has heard of it */
-    wait->taken_out = out;
-    if (wait->state == RLK_WAIT_JOINING)
+    /* rule: V11 */
+    if (wait->state == RLK_WAIT_JOINING) {
         wait->early_ticket = ticket;
-    else
+        wait->early_out = out;
+    } else if (wait->ticket == ticket) {
+        wait->taken_out = out;
         rlk_condition_told_locked(wait);
+    }
 }
 
 /* The id waits no more, but the server has signalled it: the signal goes to another
@@ -182,10 +187,12 @@ bool rlk_condition_message_locked(struct rlk_registry *reg, const struct rlk_id 
     /* rule: V4 */
     if (!wait)
         return leave_at_once(reg, id, name, name_len);
-    if (wait->state == RLK_WAIT_JOINING)
+    if (wait->state == RLK_WAIT_JOINING) {
         wait->early_ticket = ticket;
-    else if (wait->state == RLK_WAIT_WAITING && wait->ticket == ticket)
+        wait->early_out = false;
+    } else if (wait->state == RLK_WAIT_WAITING && wait->ticket == ticket) {
         rlk_condition_told_locked(wait);
+    }
     return true;
 }
 

@@ -47,6 +47,7 @@ struct rlk_wait {
     bool marked;          /* LEFT: a request of the id may still be on its way */
     int64_t ticket;       /* that an answer confirmed; 0: none */
     int64_t early_ticket; /* of a message that came before that answer; 0: none */
+    bool early_out;       /* that message would make it taken_out */
 };
 
 /* A poll in flight names these waits, each with a reference. */
