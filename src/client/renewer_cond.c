@@ -383,7 +383,10 @@ void rlk_renewer_condition_done(struct rlk_target *target, struct rlk_op *op,
         poll_done(target, condition, &answer, fates);
     else
         signal_done(client, condition, &answer, reply);
-    op->kind = RLK_OP_NONE;
+    if (polls)
+        op->kind = RLK_OP_NONE;
+    else
+        rlk_condition_signals_over_locked(condition);
     if (polls && answer.outcome != RLK_DONE && answer.outcome != RLK_REFUSED)
         condition->poll.again = true;
     rlk_condition_count_signals_locked(condition, had);

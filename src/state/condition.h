@@ -68,6 +68,8 @@ struct rlk_condition_signals {
     uint64_t in_flight; /* of them, in the request; 0: it is a broadcast's */
     bool all;           /* a broadcast is to be sent, */
     int64_t bar;        /* which has come so far */
+    bool all_next;      /* another one, which began while that was in flight: */
+    int64_t bar_next;   /* it may have to wake waiters that joined later */
 };
 
 struct rlk_condition {
@@ -187,6 +189,8 @@ void rlk_condition_schedule_locked(struct rlk_condition *condition, int64_t now)
 /* Signals that a caller could not send. count 0: a broadcast, which came to `bar`. */
 void rlk_condition_send_later_locked(struct rlk_condition *condition, uint64_t count,
                                      int64_t bar);
+/* A request with signals is over: the next one may be sent. */
+void rlk_condition_signals_over_locked(struct rlk_condition *condition);
 /* Whether signals are to be sent, or on their way. */
 static inline bool rlk_condition_has_signals(const struct rlk_condition *condition)
 {

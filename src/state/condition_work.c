@@ -116,14 +116,31 @@ void rlk_condition_count_signals_locked(struct rlk_condition *condition, bool ha
 void rlk_condition_send_later_locked(struct rlk_condition *condition, uint64_t count,
                                      int64_t bar)
 {
+    struct rlk_condition_signals *signals = &condition->signals;
     bool had = rlk_condition_has_signals(condition);
 
-    if (count == 0) {
-        condition->signals.all = true;
-        condition->signals.bar = bar;
+    if (count > 0) {
+        signals->count += count;
+    } else if (signals->op.kind != RLK_OP_NONE && signals->in_flight == 0) {
+        signals->all_next = true;
+        signals->bar_next = bar;
     } else {
-        condition->signals.count += count;
+        signals->all = true;
+        signals->bar = bar;
     }
     rlk_condition_count_signals_locked(condition, had);
     rlk_condition_schedule_locked(condition, rlk_clock_boot());
+}
+
+/* rule: V17 */
+void rlk_condition_signals_over_locked(struct rlk_condition *condition)
+{
+    struct rlk_condition_signals *signals = &condition->signals;
+
+    signals->op.kind = RLK_OP_NONE;
+    if (!signals->all_next)
+        return;
+    signals->all = true;
+    signals->bar = signals->bar_next;
+    signals->all_next = false;
 }

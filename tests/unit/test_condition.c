@@ -117,6 +117,30 @@ START_TEST(wait_that_woke_needlessly_is_given_up)
 }
 END_TEST
 
+/* rule: V17 */
+START_TEST(broadcast_that_begins_while_another_one_is_in_flight_is_sent_too)
+{
+    struct rlk_condition_signals *signals = &condition->signals;
+
+    rlk_condition_send_later_locked(condition, 0, OLD);
+    ck_assert(signals->all);
+    ck_assert_int_eq(signals->bar, OLD);
+    signals->op.kind = RLK_OP_CONDITION_SIGNAL;
+    rlk_condition_send_later_locked(condition, 0, 0); /* of waiters that joined since */
+    ck_assert_int_eq(signals->bar, OLD);
+    signals->all = false; /* the answer: the first one is over */
+    rlk_condition_signals_over_locked(condition);
+    ck_assert(signals->all && rlk_condition_has_signals(condition));
+    ck_assert_int_eq(signals->bar, 0);
+    signals->op.kind = RLK_OP_CONDITION_SIGNAL;
+    signals->all = false;
+    rlk_condition_signals_over_locked(condition);
+    rlk_condition_count_signals_locked(condition, true);
+    ck_assert_uint_eq(reg.conditions.signal_count, 0);
+    rlk_condition_end_locked(wait, RLK_CONDITION_REMOVED, false);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("condition");
@@ -128,6 +152,7 @@ int main(void)
                         2);
     tcase_add_loop_test(tc, message_is_believed_by_its_ticket, 0, 2);
     tcase_add_test(tc, wait_that_woke_needlessly_is_given_up);
+    tcase_add_test(tc, broadcast_that_begins_while_another_one_is_in_flight_is_sent_too);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }
