@@ -58,6 +58,12 @@ publish(const char *format, const char *id, const char *ticket)
     ck_assert_int_eq(test_redis_int(scene_redis, "PUBLISH", channel, text), 1);
 }
 
+/* Whether x has read a message. */
+static bool has_read(void *before)
+{
+    return scene_stat(&x, "messages") > *(long long *)before;
+}
+
 /* rule: V11 */
 START_TEST(message_with_another_ticket_wakes_nobody)
 {
@@ -65,9 +71,12 @@ START_TEST(message_with_another_ticket_wakes_nobody)
     start_x(NULL);
     wait_in(&x, "t", "wait c m");
     ck_assert(scene_member("C", "cond", 0, id, ticket));
+    long long before = scene_stat(&x, "messages");
     publish("1 woken 1 %s %s0 C", id, ticket);
+    ck_assert(test_wait_until(has_read, &before, SCENE_SOON_MS));
     struct sleeper s = { &x, "t" };
     ck_assert(test_stays(sleeps, &s, STAYS_MS));
+    ck_assert_int_eq(scene_stat(&x, "cond_wakeups"), 0);
     publish("1 woken 1 %s %s C", id, ticket);
     wakes(&x, "t", "ok");
 }
