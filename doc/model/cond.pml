@@ -51,6 +51,7 @@
 #else
 #define TICK(a,b) ((a)==(b))
 #endif
+bit LOST;                                  /* the name of the claim; 0 */
 byte items, mo, nxt=1, nf=NF, nk=NK, nx=NX, nt=NT, ncn=NC, ne=NE, nr=NR;
 byte acq[NW], rqa[NW], gha[NW];            /* acquisition numbers: now, in the request, in the late one */
 bit rqg[NW], ghg[NW];                      /* the request says that it is a repetition */
@@ -310,7 +311,7 @@ proctype Faults() {
 proctype Mon() {
 end:
   timeout -> 
-  assert(!(items>0 && ((!dead[0] && ph[0]==SLEEP)
+  assert(LOST || !(items>0 && ((!dead[0] && ph[0]==SLEEP)
 #if NW>1
     || (!dead[1] && ph[1]==SLEEP)
 #endif
