@@ -11,9 +11,11 @@ if HAVE_CHECK
 
 tests_nemesis_crewman_SOURCES = tests/nemesis/crewman.c tests/nemesis/oplog.h \
 	tests/nemesis/link.h tests/nemesis/link.c \
+	tests/nemesis/man.h tests/nemesis/man.c \
 	tests/nemesis/pulse.h tests/nemesis/pulse.c \
 	tests/nemesis/robbery.h tests/nemesis/robbery.c \
 	tests/nemesis/sacrifice.h tests/nemesis/sacrifice.c \
+	tests/nemesis/secret.h tests/nemesis/secret.c \
 	tests/nemesis/target.h tests/nemesis/target.c \
 	tests/nemesis/usage.h tests/nemesis/usage.c
 tests_nemesis_crewman_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_builddir) -I$(top_srcdir)/src \
