@@ -391,6 +391,8 @@ static bool must_be_tried(enum nem_rule rule)
         return true;
     if (!nem_has_ledger(opt.servers) && nem_rule_needs_ledger(rule))
         return false;
+    if (rule == NEM_RULE_STUCK && !nem_is_cluster(opt.servers))
+        return false;
     unsigned long rounds = run.rounds - run.inconclusive;
     if (rule == NEM_RULE_BURIED || rule == NEM_RULE_DEAD || rule == NEM_RULE_SOON)
         return opt.in_turn && opt.crew.guard != NEM_GUARD_OFF &&
