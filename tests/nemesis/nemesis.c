@@ -146,7 +146,8 @@ static bool has_full_coverage(void)
 static unsigned spare_descriptors(void)
 {
     enum { MORE = 6, NODES = 6 };
-    return (opt.crew.threads + MORE) * (nem_is_cluster(opt.servers) ? NODES : 1);
+    return (opt.crew.threads + 2 * opt.crew.buffers + MORE) *
+           (nem_is_cluster(opt.servers) ? NODES : 1);
 }
 
 /* What the judge must know about a round: see judge.h. */
@@ -155,6 +156,7 @@ static struct nem_round round_of(unsigned long number, const struct nem_times *t
     return (struct nem_round){ .processes = opt.crew.processes,
                                .threads = opt.crew.threads,
                                .locks = opt.crew.locks,
+                               .buffers = opt.crew.buffers,
                                .lease_ms = opt.crew.lease_ms,
                                .presence_ms = opt.crew.presence_ms,
                                .commandtimeout_ms = opt.crew.commandtimeout_ms,
@@ -393,6 +395,8 @@ static bool must_be_tried(enum nem_rule rule)
         return false;
     if (rule == NEM_RULE_STUCK && !nem_is_cluster(opt.servers))
         return false;
+    if (nem_rule_is_of_conditions(rule))
+        return opt.crew.buffers > 0 && rule != NEM_RULE_ITEMS;
     unsigned long rounds = run.rounds - run.inconclusive;
     if (rule == NEM_RULE_BURIED || rule == NEM_RULE_DEAD || rule == NEM_RULE_SOON)
         return opt.in_turn && opt.crew.guard != NEM_GUARD_OFF &&
