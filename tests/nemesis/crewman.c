@@ -4,8 +4,10 @@
  * calls, and record each call, its result, and their belief about the hold.
  *
  *   RLOCK_URL=... crewman PROCESS LIFE THREADS LOCKS LEASE_MS SEED LONG_PERCENT THINK_MS
+ *       BUFFERS
  *
- * One more thread uses locks that the judge does not judge (sacrifice.h). The lines are
+ * Two threads more for each of the BUFFERS wait for conditions (trade.h). One more thread
+ * uses locks that the judge does not judge (sacrifice.h). The lines are
  * read and answered at descriptor numbers given by robbery.h.
  *
  * The process aborts when a part of the URL's password is in a message, an event, or a
@@ -30,6 +32,7 @@
 #include "sacrifice.h"
 #include "secret.h"
 #include "target.h"
+#include "trade.h"
 #include "usage.h"
 
 #include <errno.h>
@@ -43,7 +46,13 @@
 #include <syslog.h>
 #include <unistd.h>
 
-enum { ARGUMENTS = 9, LOCKS_MAX = NEM_LOCKS_MAX, THREADS_MAX = 64, LINE = 4096 };
+enum {
+    ARGUMENTS = 10,
+    LOCKS_MAX = NEM_LOCKS_MAX,
+    THREADS_MAX = 64,
+    MEN_MAX = THREADS_MAX + 2 * NEM_BUFFERS_MAX,
+    LINE = 4096
+};
 enum { US_PER_MS = 1000, NS_PER_S = 1000000000 };
 /* of 100 calls */
 enum { READS = 65, PATIENT = 45, TIMED = 30, FIXED = 12, TWICE = 12 };
@@ -56,12 +65,13 @@ enum { CHILDREN = 250, CHILD_S = 2 }; /* one in this many units of work leaves a
 
 static struct {
     rlock_client_t *client;
-    unsigned process, life, threads, locks, long_percent, think_us;
+    unsigned process, life, threads, locks, long_percent, think_us, buffers;
+    unsigned man_count; /* threads, then traders */
     long lease_ms;
     uint64_t seed;
     bool guarded;
     struct nem_target targets[LOCKS_MAX];
-    struct nem_man men[THREADS_MAX];
+    struct nem_man men[MEN_MAX];
     atomic_int events_fd;
     char dir[LINE];
     atomic_bool rest;
@@ -137,6 +147,12 @@ static void hear_line(int level, const char *line, void *arg)
         log_cut_off(1, line);
 }
 
+static bool is_of(struct nem_man *man, pthread_t thread)
+{
+    return pthread_equal(man->thread, thread) ||
+           pthread_equal(atomic_load(&man->helper), thread);
+}
+
 /* The library calls it on one thread of its own. */
 static void on_event(const rlock_event_t *event, void *arg)
 {
@@ -159,8 +175,8 @@ static void on_event(const rlock_event_t *event, void *arg)
                          .reading = event->mode == RLOCK_MODE_READ,
                          .levels = UINT8_MAX, /* no known thread's */
                          .pid = (uint32_t)getpid() };
-    for (unsigned i = 0; event->kind == RLOCK_EVENT_LOST && i < crew.threads; i++)
-        if (pthread_equal(crew.men[i].thread, event->thread))
+    for (unsigned i = 0; event->kind == RLOCK_EVENT_LOST && i < crew.man_count; i++)
+        if (is_of(&crew.men[i], event->thread))
             op.levels = (uint8_t)i;
     nem_man_write(fd, &op);
 }
@@ -259,6 +275,22 @@ static void work_once(struct nem_man *man)
 
 /* ---- rounds */
 
+/* Until the process is to rest. The first thread wakes the traders then. */
+static void work(struct nem_man *man)
+{
+    unsigned trader = man->number - crew.threads;
+    bool trades = man->number >= crew.threads;
+    if (trades)
+        nem_trade_open(man, trader);
+    while (!atomic_load(&crew.rest))
+        if (trades)
+            nem_trade_once(man, trader, &crew.rest);
+        else
+            work_once(man);
+    if (man->number == 0)
+        nem_trade_end(man);
+}
+
 static void *run(void *arg)
 {
     struct nem_man *man = arg;
@@ -279,8 +311,7 @@ static void *run(void *arg)
         man->fd = nem_own_raised(open_log(number));
         nem_own_end();
         log_simple(man, NEM_STARTED);
-        while (!atomic_load(&crew.rest))
-            work_once(man);
+        work(man);
         log_simple(man, NEM_DONE);
         nem_own_close(man->fd);
         pthread_mutex_lock(&crew.mutex);
@@ -309,6 +340,7 @@ static void begin_round(const char *dir)
     nem_pulse_into(crew.dir);
     nem_own(nem_pulse_fd());
     nem_sacrifice_begin();
+    nem_trade_begin(crew.dir);
     atomic_store(&crew.rest, false);
     crew.resting = 0;
     crew.round++;
@@ -321,7 +353,7 @@ static void wait_for_rest(void)
     atomic_store(&crew.rest, true);
     nem_sacrifice_rest();
     pthread_mutex_lock(&crew.mutex);
-    while (crew.round > 0 && crew.resting < crew.threads)
+    while (crew.round > 0 && crew.resting < crew.man_count)
         pthread_cond_wait(&crew.changed, &crew.mutex);
     pthread_mutex_unlock(&crew.mutex);
 }
@@ -345,7 +377,7 @@ static bool is_as_wanted(unsigned man, enum nem_kind kind, unsigned type)
     unsigned at = atomic_load(&crew.men[man].at);
     if (!wants(at, kind, type))
         return false;
-    for (unsigned i = 0; kind == NEM_KILL_KEPT && i < crew.threads; i++) {
+    for (unsigned i = 0; kind == NEM_KILL_KEPT && i < crew.man_count; i++) {
         unsigned other = atomic_load(&crew.men[i].at);
         if (i != man && (other & 0xffff) == (at & 0xffff) && other >> 16 != NEM_LEFT_IT)
             return false;
@@ -358,7 +390,7 @@ __attribute__((noreturn)) static void fall(enum nem_kind kind, unsigned type)
 {
     enum { LOOK_US = 50 };
     for (;; nem_man_pause_us(LOOK_US))
-        for (unsigned i = 0; i < crew.threads; i++)
+        for (unsigned i = 0; i < crew.man_count; i++)
             if (is_as_wanted(i, kind, type))
                 kill(getpid(), SIGKILL);
 }
@@ -419,9 +451,10 @@ static void start(void)
     for (unsigned i = 0; i < crew.locks; i++)
         nem_target_init(&crew.targets[i], i, crew.client);
     nem_sacrifice_start(crew.client, crew.lease_ms);
+    nem_trade_start(crew.targets, crew.buffers, crew.think_us, crew.client);
     /* before the event callback may look through them */
     pthread_mutex_lock(&crew.mutex);
-    for (unsigned i = 0; i < crew.threads; i++) {
+    for (unsigned i = 0; i < crew.man_count; i++) {
         struct nem_man *man = &crew.men[i];
         man->process = crew.process;
         man->life = crew.life;
@@ -443,9 +476,10 @@ static int finish(void)
     crew.end = true;
     pthread_cond_broadcast(&crew.changed);
     pthread_mutex_unlock(&crew.mutex);
-    for (unsigned i = 0; i < crew.threads; i++)
+    for (unsigned i = 0; i < crew.man_count; i++)
         pthread_join(crew.men[i].thread, NULL);
     nem_sacrifice_stop();
+    nem_trade_stop();
     for (unsigned i = 0; i < crew.locks; i++)
         nem_target_destroy(&crew.targets[i]);
     nem_pulse_stop();
@@ -467,6 +501,11 @@ int main(int argc, char **argv)
     crew.seed = strtoull(argv[6], NULL, 10);
     crew.long_percent = (unsigned)strtoul(argv[7], NULL, 10);
     crew.think_us = (unsigned)strtoul(argv[8], NULL, 10) * US_PER_MS;
+    crew.buffers = (unsigned)strtoul(argv[9], NULL, 10);
+    if (crew.buffers > NEM_BUFFERS_MAX ||
+        (crew.buffers > 0 && nem_buffer_room(crew.buffers - 1) >= crew.locks))
+        return EXIT_FAILURE;
+    crew.man_count = crew.threads + nem_traders(crew.buffers);
     if (crew.think_us == 0 || crew.threads > THREADS_MAX || crew.locks > LOCKS_MAX ||
         crew.locks == 0)
         return EXIT_FAILURE;
