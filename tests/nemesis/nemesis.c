@@ -109,6 +109,7 @@ static struct nem_plan plan_of(unsigned long round)
                              .faults_ms = opt.seconds * 1000,
                              .processes = opt.crew.processes,
                              .locks = opt.crew.locks,
+                             .buffers = opt.crew.buffers,
                              .lease_ms = opt.crew.lease_ms,
                              .gap_ms = gap_of(round),
                              .kinds = kinds,
