@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See buffer.h. State: of the calling thread, which wait it is in.
- *
- * A wait gives the lock up and takes it again. The judge is to know when the thread was
- * awake, and by which id it waited. So the linker puts the two functions with __wrap in
- * their names between the library's wait and what it calls.
+ * See buffer.h. State: of the calling thread, which wait it is in: within.c tells how far
+ * the library is with it.
  */
 #include "buffer.h"
 
 #include "robbery.h"
 #include "secret.h"
+#include "within.h"
 
 #include "client/client.h"
-#include "lock/exclusive.h"
 #include "state/condition.h"
 
 #include <errno.h>
@@ -166,41 +163,24 @@ static void record_end(int code)
     nem_man_write(man->fd, &op);
 }
 
-/* The library begins a wait, and has sent nothing of it. */
-struct rlk_wait *__real_rlk_condition_begin_locked(struct rlk_condition *condition,
-                                                   struct rlk_thread *thread,
-                                                   uint32_t presence_ms);
-struct rlk_wait *__wrap_rlk_condition_begin_locked(struct rlk_condition *condition,
-                                                   struct rlk_thread *thread,
-                                                   uint32_t presence_ms);
-struct rlk_wait *__wrap_rlk_condition_begin_locked(struct rlk_condition *condition,
-                                                   struct rlk_thread *thread,
-                                                   uint32_t presence_ms)
+void nem_within_begins(struct rlk_condition *condition, const struct rlk_wait *wait)
 {
-    struct rlk_wait *wait =
-        __real_rlk_condition_begin_locked(condition, thread, presence_ms);
     char id[RLK_ID_SIZE];
     if (!wait || !waiting)
-        return wait;
+        return;
     struct nem_op op = nem_man_op(waiting->man, NEM_JOINING, NEM_NO_CALL, NULL);
     rlk_id_write(id, RLK_CLIENT_OF(condition->registry)->uuid, &wait->id);
     snprintf(op.id, sizeof(op.id), "%.*s", NEM_ID_MAX - 1, id);
     op.condition = waiting->condition;
     op.at = nem_man_now();
     nem_man_write(waiting->man->fd, &op);
-    return wait;
 }
 
-/* The thread is awake, and takes the lock again. */
-int __real_rlk_exclusive_retake(struct rlk_handle *handle, int kind, unsigned levels,
-                                long lease_ms);
-int __wrap_rlk_exclusive_retake(struct rlk_handle *handle, int kind, unsigned levels,
-                                long lease_ms);
-int __wrap_rlk_exclusive_retake(struct rlk_handle *handle, int kind, unsigned levels,
-                                long lease_ms)
+int nem_within_retakes(nem_retake_fn retake, struct rlk_handle *handle, int kind,
+                       unsigned levels, long lease_ms)
 {
     if (!waiting)
-        return __real_rlk_exclusive_retake(handle, kind, levels, lease_ms);
+        return retake(handle, kind, levels, lease_ms);
     struct nem_man *man = waiting->man;
     struct nem_target *target = waiting->buffer->target;
     record_awake(0);
@@ -209,7 +189,7 @@ int __wrap_rlk_exclusive_retake(struct rlk_handle *handle, int kind, unsigned le
     op.lease_ms = (uint32_t)lease_ms;
     nem_man_stamp(&op, target);
     nem_man_write(man->fd, &op);
-    int rc = __real_rlk_exclusive_retake(handle, kind, levels, lease_ms);
+    int rc = retake(handle, kind, levels, lease_ms);
     nem_man_returned(man, NEM_RETAKE, target, false, rc);
     waiting->retaken = rc;
     return rc;

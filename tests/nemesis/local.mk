@@ -19,10 +19,11 @@ tests_nemesis_crewman_SOURCES = tests/nemesis/crewman.c tests/nemesis/oplog.h \
 	tests/nemesis/secret.h tests/nemesis/secret.c \
 	tests/nemesis/target.h tests/nemesis/target.c \
 	tests/nemesis/trade.h tests/nemesis/trade.c \
-	tests/nemesis/usage.h tests/nemesis/usage.c
+	tests/nemesis/usage.h tests/nemesis/usage.c \
+	tests/nemesis/within.h tests/nemesis/within.c
 tests_nemesis_crewman_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_builddir) -I$(top_srcdir)/src \
 	$(HIREDIS_CFLAGS)
-# buffer.c looks at a wait from within
+# for within.c
 tests_nemesis_crewman_LINK = $(TEST_LINK) -Wl,--wrap=rlk_condition_begin_locked \
 	-Wl,--wrap=rlk_exclusive_retake
 tests_nemesis_crewman_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) $(OPENSSL_LIBS) -lpthread -ldl
