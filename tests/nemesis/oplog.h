@@ -82,10 +82,10 @@ static inline unsigned nem_buffer_room(unsigned buffer)
     return 3 * buffer + 2;
 }
 /* Whether its traders have no other way to an item, or to room, than a signal: they never
- * wait with a deadline, and it holds one item. Every other buffer is used in all ways. */
+ * wait with a deadline, and it holds one item. The others are used in all ways. */
 static inline bool nem_buffer_patient(unsigned buffer)
 {
-    return buffer % 2 == 0;
+    return buffer % 3 == 0;
 }
 static inline unsigned nem_buffer_size(unsigned buffer)
 {

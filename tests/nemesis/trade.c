@@ -9,8 +9,9 @@
 #include <sys/mman.h>
 
 /* of 100 */
-enum { TIMED = 30, TIMED_LOCK = 15, BROADCASTS = 15, LATE = 30, CANCELS = 12, FIXED = 8 };
-enum { DEEP = 15 }; /* two levels */
+enum { TIMED = 45, TIMED_LOCK = 15, BROADCASTS = 15, LATE = 30, CANCELS = 20, FIXED = 8 };
+enum { DEEP = 15 };                 /* two levels */
+enum { SOON = 60, SOON_US = 4000 }; /* deadlines about as long as a wait */
 enum { STACK_SIZE = 256 * 1024 };
 enum { FIXED_MS = 1500, WAIT_US = 40000, SLEEP_US = 15000, STAY_US = 300 };
 enum { PATIENT_PACE = 4 }; /* producers of patient buffers are slower: consumers sleep */
@@ -121,7 +122,8 @@ static void wait_for_turn(struct trade_op *op)
     struct nem_buffer *buffer = op->buffer;
     while (holds(buffer) && !nem_buffer_has(buffer, op->side) && !atomic_load(op->rest)) {
         bool timed = !op->patient && !op->may_cancel && nem_man_chance(op->man, TIMED);
-        uint64_t us = timed ? 1 + nem_man_draw(op->man, WAIT_US) : 0;
+        uint64_t most = nem_man_chance(op->man, SOON) ? SOON_US : WAIT_US;
+        uint64_t us = timed ? 1 + nem_man_draw(op->man, most) : 0;
         int rc = nem_buffer_wait(buffer, op->man, op->side, us, op->may_cancel);
         if (rc == EOWNERDEAD)
             nem_buffer_recover(buffer, op->man);
