@@ -157,15 +157,21 @@ static void judge_acked(struct nem_judge *j, const struct nem_stay *stay,
 
 /* ---- eaten */
 
+/* Whether the wait has used its signal. One that had returned before, for another reason,
+ * has not. */
+static bool is_used(const struct nem_stay *stay)
+{
+    const struct nem_op *waited = stay->sleep->waited;
+    return nem_taken(waited->code) && stay->signalled->after <= waited->at;
+}
+
 static void judge_left(struct nem_judge *j, const struct queue *q, struct step *step,
                        const struct nem_stay *stay, const struct nem_entry *left)
 {
     const struct nem_sleep *sleep = stay->sleep;
     if (step->lost || !sleep || left->before == INT64_MAX)
         return;
-    /* one that had returned before, for another reason, does not use it either */
-    bool used = sleep->waited && nem_taken(sleep->waited->code) &&
-                stay->signalled->after <= sleep->waited->at;
+    bool used = sleep->waited && is_used(stay);
     nem_judged(j, NEM_RULE_EATEN);
     if (!used && step->to_use > 0) { /* passed on */
         step->to_use--;
@@ -378,13 +384,43 @@ static void judge_asleep(struct nem_judge *j, const struct nem_stay *stay)
                       sleep->awake ? "woke at" : "slept until", nem_ms(j, until));
 }
 
+/* ---- eaten: a wait that does not use its signal says so with its end, or by the next
+ * poll; it does not wait until the signal is overdue */
+
+static void judge_kept(struct nem_judge *j, const struct nem_stay *stay)
+{
+    enum { POLLS = 3 };
+    const struct nem_sleep *sleep = stay->sleep;
+    if (!stay->signalled || !sleep || !sleep->waited || is_used(stay))
+        return;
+    int64_t bound = j->round->presence_ms * NEM_NS_PER_MS / POLLS + nem_slack(j);
+    int64_t from = stay->signalled->before, until = sleep->life->dying;
+    if (sleep->waited->at > from)
+        from = sleep->waited->at;
+    if (j->round->ended < until)
+        until = j->round->ended;
+    if (stay->left && stay->left->after < until)
+        until = stay->left->after;
+    nem_judged(j, NEM_RULE_EATEN);
+    if (until - from > bound &&
+        until - from > bound + nem_stalled_ns(j, from, until) +
+                           nem_disturbed_ns(j, sleep->life->process, from, until))
+        nem_violation(j, NEM_RULE_EATEN, stay->joined->lock,
+                      "%s was signalled by %.3f ms; its wait gave %d at %.3f ms, and "
+                      "kept the signal until %.3f ms",
+                      stay->id, nem_ms(j, stay->signalled->before), sleep->waited->code,
+                      nem_ms(j, sleep->waited->at), nem_ms(j, until));
+}
+
 void nem_judge_stays(struct nem_conds *conds)
 {
     struct queue *queues = nem_alloc(NEM_LOCKS_MAX * sizeof(*queues));
     walk(conds, queues);
     for (unsigned i = 0; i < NEM_LOCKS_MAX; i++) {
-        for (const struct nem_stay *stay = conds->stays[i]; stay; stay = stay->next)
+        for (const struct nem_stay *stay = conds->stays[i]; stay; stay = stay->next) {
             judge_asleep(conds->j, stay);
+            judge_kept(conds->j, stay);
+        }
         free(queues[i].in);
         free(queues[i].there);
     }

@@ -373,6 +373,19 @@ START_TEST(signal_that_is_passed_on_is_not_eaten)
 }
 END_TEST
 
+START_TEST(signal_that_is_kept_until_it_is_overdue_is_eaten)
+{
+    first_is_signalled();
+    ends(11, 2010, 2020, ETIMEDOUT);
+    transaction(2020 + PRESENCE / 3 + SLACK + 20);
+    is_gone(A, 0);
+    signalled(B, TICKET_B);
+    BREAKS(NEM_RULE_EATEN, 1);
+    fault(NEM_SILENT, 1, NEM_ALL, 1900, 2015);
+    KEEPS(NEM_RULE_EATEN);
+}
+END_TEST
+
 START_TEST(one_signal_makes_not_two_good)
 {
     two_wait();
@@ -712,6 +725,7 @@ static void add_server_rules(Suite *s)
     tcase_add_test(tc, signal_of_a_wait_that_did_not_use_it_is_eaten);
     tcase_add_test(tc, signal_that_comes_after_the_return_is_eaten);
     tcase_add_test(tc, signal_that_is_passed_on_is_not_eaten);
+    tcase_add_test(tc, signal_that_is_kept_until_it_is_overdue_is_eaten);
     tcase_add_test(tc, one_signal_makes_not_two_good);
     tcase_add_test(tc, signal_with_nobody_to_pass_it_to_is_gone);
 
