@@ -478,6 +478,7 @@ START_TEST(signal_lasts_as_long_as_the_way_back_to_the_mutex)
     struct sleeper s = { &y, "t" };
     ck_assert(sleeps(&s));
     ck_assert_int_eq(waiting(), 1);
+    ck_assert_int_eq(signalled(), 1); /* if x dies now, y gets it */
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
     wakes(&x, "t", "ok");
 }
