@@ -125,34 +125,38 @@ static bool was_in_time(const struct nem_judge *j, const struct nem_stay *stay,
     return nem_server_latest(j, left) < stay->until;
 }
 
-/* Until when the wait had surely not returned; INT64_MIN: unknown. A cancelled thread
- * gives its signal up before it returns. */
-static int64_t not_returned_by(const struct nem_judge *j, const struct nem_sleep *sleep)
+/* Until when the wait had surely not returned with the lock; INT64_MIN: unknown. A thread
+ * may be kept from recording its return, but not that of its lock. A cancelled one gives
+ * its signal up before it returns. */
+static int64_t not_returned_by(const struct nem_judge *j, const struct nem_sleep *sleep,
+                               const struct nem_entry *left)
 {
-    int64_t end = j->round->given_up ? j->round->given_up : j->round->ended;
-    if (sleep->waited)
-        return sleep->waited->at;
-    if (sleep->invoke->code == 1)
+    int64_t until = j->round->given_up ? j->round->given_up : j->round->ended;
+    if (!sleep->waited && sleep->invoke->code == 1)
         return INT64_MIN;
-    return sleep->life->dying < end ? sleep->life->dying : end;
+    if (sleep->retaken && nem_taken(sleep->retaken->code))
+        return sleep->retaken->at;
+    if (sleep->waited)
+        until = sleep->waited->at;
+    else if (sleep->life->dying < until)
+        until = sleep->life->dying;
+    return until - nem_slack(j) -
+           nem_stopped_ns(j, sleep->life->process, left->after, until);
 }
 
 static void judge_acked(struct nem_judge *j, const struct nem_stay *stay,
                         const struct nem_entry *left)
 {
     const struct nem_sleep *sleep = stay->sleep;
-    int64_t until = not_returned_by(j, sleep);
+    int64_t until = not_returned_by(j, sleep, left);
     if (until == INT64_MIN || !was_in_time(j, stay, left))
         return;
     nem_judged(j, NEM_RULE_ACKED);
-    int64_t by = left->before + nem_slack(j);
-    if (until > by &&
-        until > by + nem_stopped_ns(j, sleep->life->process, left->after, until))
+    if (until > left->before)
         nem_violation(j, NEM_RULE_ACKED, left->lock,
-                      "%s was gone by %.3f ms with its signal; its wait %s %.3f ms",
-                      stay->id, nem_ms(j, left->before),
-                      sleep->waited ? "returned at" : "had not returned at",
-                      nem_ms(j, until));
+                      "%s was gone by %.3f ms with its signal; its wait had not returned "
+                      "with the lock at %.3f ms",
+                      stay->id, nem_ms(j, left->before), nem_ms(j, until));
 }
 
 /* ---- eaten */
