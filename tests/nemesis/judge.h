@@ -57,9 +57,10 @@ enum nem_rule {
     NEM_RULE_FIRST,   /* V3: a signal took one before an earlier one who was there */
     NEM_RULE_MISSED,  /* V3, V7, V17: a signal or a broadcast did not wake those who
                        * waited */
-    NEM_RULE_EATEN,   /* V4, V5, V10, V13: a signal ended with one who did not use it */
+    NEM_RULE_EATEN,   /* V4, V5, V10, V13, V15: a signal ended with one who did not use it
+                       */
     NEM_RULE_ACKED,   /* V4: acknowledged before the wait had returned with the lock */
-    NEM_RULE_OVERDUE, /* V4, V15: a signal stayed with one whose time was over */
+    NEM_RULE_OVERDUE, /* V4: a signal stayed with one whose time was over */
     NEM_RULE_ONCE,    /* V6: an id joined twice */
     NEM_RULE_ITEMS,   /* all of these: nobody took what a thread slept for */
     NEM_RULES

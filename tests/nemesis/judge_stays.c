@@ -169,6 +169,26 @@ static bool is_used(const struct nem_stay *stay)
     return nem_taken(waited->code) && stay->signalled->after <= waited->at;
 }
 
+/* Whether the thread was dead by then, and had not got its lock (V15). */
+static bool died_with_it(const struct nem_sleep *sleep, const struct nem_entry *left)
+{
+    return !sleep->waited && !sleep->retaken && left->after >= sleep->life->killed;
+}
+
+static void complain_of_eaten(struct nem_judge *j, const struct nem_stay *stay,
+                              const struct nem_entry *left, const struct nem_stay *next)
+{
+    const struct nem_op *waited = stay->sleep->waited;
+    nem_violation(
+        j, NEM_RULE_EATEN, left->lock,
+        "%s was gone between %.3f and %.3f ms with its signal; %s %d at %.3f ms, "
+        "and %s waited",
+        stay->id, nem_ms(j, left->after), nem_ms(j, left->before),
+        waited ? "its wait gave" : "it died with process",
+        waited ? waited->code : stay->life->process,
+        nem_ms(j, waited ? waited->at : stay->life->killed), next->id);
+}
+
 static void judge_left(struct nem_judge *j, const struct queue *q, struct step *step,
                        const struct nem_stay *stay, const struct nem_entry *left)
 {
@@ -182,12 +202,8 @@ static void judge_left(struct nem_judge *j, const struct queue *q, struct step *
         return;
     }
     const struct nem_stay *next = anybody(j, q, left);
-    if (!used && sleep->waited && next)
-        nem_violation(j, NEM_RULE_EATEN, left->lock,
-                      "%s was gone between %.3f and %.3f ms with its signal; its wait "
-                      "gave %d at %.3f ms, and %s waited",
-                      stay->id, nem_ms(j, left->after), nem_ms(j, left->before),
-                      sleep->waited->code, nem_ms(j, sleep->waited->at), next->id);
+    if (!used && next && (sleep->waited || died_with_it(sleep, left)))
+        complain_of_eaten(j, stay, left, next);
     else if (used || !sleep->waited)
         judge_acked(j, stay, left);
 }

@@ -386,6 +386,19 @@ START_TEST(signal_that_is_kept_until_it_is_overdue_is_eaten)
 }
 END_TEST
 
+START_TEST(signal_of_a_dead_process_is_passed_on)
+{
+    first_is_signalled();
+    fault(NEM_KILL, 1, NEM_ALL, 2050, 2060);
+    restarts(1, 2100);
+    transaction(2200);
+    is_gone(A, 0);
+    BREAKS(NEM_RULE_EATEN, 1);
+    signalled(B, TICKET_B);
+    KEEPS(NEM_RULE_EATEN);
+}
+END_TEST
+
 START_TEST(one_signal_makes_not_two_good)
 {
     two_wait();
@@ -736,6 +749,7 @@ static void add_server_rules(Suite *s)
     tcase_add_test(tc, signal_that_comes_after_the_return_is_eaten);
     tcase_add_test(tc, signal_that_is_passed_on_is_not_eaten);
     tcase_add_test(tc, signal_that_is_kept_until_it_is_overdue_is_eaten);
+    tcase_add_test(tc, signal_of_a_dead_process_is_passed_on);
     tcase_add_test(tc, one_signal_makes_not_two_good);
     tcase_add_test(tc, signal_with_nobody_to_pass_it_to_is_gone);
 
