@@ -2,15 +2,19 @@
 /*
  * Two processes play ping-pong over one condition and one mutex: conditions of the
  * library, the same scripts by hiredis, a plain lock and a look each millisecond, and a
- * list (BLPOP) beside a lock. Then what a signal costs with 10 and with 1,000 waiters.
+ * list (BLPOP) beside a lock. Then what a signal costs with 10 and with 1,000 waiters,
+ * and a broadcast to 1,000 threads of 10 processes beside as many hand-overs of the
+ * mutex.
  *
  *     conditions [exchanges]      the server is $RLOCK_URL, which is a Unix socket
  */
 #include "scripts.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <rlock.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +26,15 @@
 #define NAME "bench"
 #define NEVER "9000000000000000"
 
-enum { ROUNDS = 3, ARGS_MAX = 32, NS_PER_MS = 1000000, WAITERS_FEW = 10, WAITERS = 1000 };
+enum {
+    ROUNDS = 3,
+    ARGS_MAX = 32,
+    NS_PER_MS = 1000000,
+    WAITERS_FEW = 10,
+    WAITERS = 1000,
+    PROCESSES = 10,
+    STACK = 128 << 10
+};
 
 static volatile int *turn;
 static const char *path; /* of the socket */
@@ -241,6 +253,133 @@ static double signal_us(redisContext *c, int waiters, int count)
     return us;
 }
 
+/* ---- a broadcast */
+
+/* Threads of PROCESSES processes that wait for the condition, or for the mutex. */
+static struct crowd {
+    atomic_bool waits, go;
+    atomic_int there, awake;
+} * crowd;
+
+static void *stand(void *arg)
+{
+    if (!crowd->waits)
+        atomic_fetch_add(&crowd->there, 1);
+    must(rlock_mutex_lock(&mutex) == 0, "lock");
+    if (crowd->waits)
+        atomic_fetch_add(&crowd->there, 1);
+    while (crowd->waits && !crowd->go)
+        must(rlock_cond_wait(&cond, &mutex) == 0, "wait");
+    atomic_fetch_add(&crowd->awake, 1);
+    must(rlock_mutex_unlock(&mutex) == 0, "unlock");
+    return arg;
+}
+
+static void join_crowd(void)
+{
+    pthread_t threads[WAITERS / PROCESSES];
+    pthread_attr_t attr;
+
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK);
+    for (int i = 0; i < WAITERS / PROCESSES; i++)
+        must(pthread_create(&threads[i], &attr, stand, NULL) == 0, "pthread_create");
+    for (int i = 0; i < WAITERS / PROCESSES; i++)
+        pthread_join(threads[i], NULL);
+    _exit(0);
+}
+
+static void until(const atomic_int *count)
+{
+    while (atomic_load(count) < WAITERS)
+        nanosleep(&(struct timespec){ .tv_nsec = NS_PER_MS / 10 }, NULL);
+}
+
+/* Until all threads are in the server's queue of the condition. */
+static void until_queued(redisContext *c)
+{
+    for (long long count = 0; count < WAITERS;) {
+        redisReply *r = redisCommand(c, "ZCARD rlock:{%s}:cond", NAME);
+        must(r && r->type == REDIS_REPLY_INTEGER, "ZCARD");
+        count = r->integer;
+        freeReplyObject(r);
+        nanosleep(&(struct timespec){ .tv_nsec = 10 * NS_PER_MS }, NULL);
+    }
+}
+
+/* How often the server has executed a command. */
+static long long calls_of(redisContext *c, const char *command)
+{
+    char field[64];
+
+    redisReply *r = redisCommand(c, "INFO commandstats");
+    must(r && r->str, "INFO");
+    snprintf(field, sizeof(field), "cmdstat_%s:calls=", command);
+    const char *at = strstr(r->str, field);
+    long long calls = at ? strtoll(at + strlen(field), NULL, 10) : 0;
+    freeReplyObject(r);
+    return calls;
+}
+
+/* Milliseconds until each thread of the crowd has had the mutex; *ret_messages: of the
+ * broadcast alone. */
+static double wake_ms(redisContext *c, bool waits, long long *ret_messages)
+{
+    int status;
+    pid_t pids[PROCESSES];
+
+    atomic_store(&crowd->waits, waits);
+    atomic_store(&crowd->go, false);
+    atomic_store(&crowd->there, 0);
+    atomic_store(&crowd->awake, 0);
+    must(waits || rlock_mutex_lock(&mutex) == 0, "lock");
+    for (int i = 0; i < PROCESSES; i++) {
+        pids[i] = fork();
+        must(pids[i] >= 0, "fork");
+        if (pids[i] == 0)
+            join_crowd();
+    }
+    until(&crowd->there);
+    if (waits) {
+        until_queued(c);
+        must(rlock_mutex_lock(&mutex) == 0, "lock");
+    } else {
+        nanosleep(&(struct timespec){ .tv_nsec = 500L * NS_PER_MS }, NULL);
+    }
+    atomic_store(&crowd->go, true);
+    long long before = calls_of(c, "publish");
+    double began = now();
+    must(!waits || rlock_cond_broadcast(&cond) == 0, "broadcast");
+    *ret_messages = calls_of(c, "publish") - before;
+    must(rlock_mutex_unlock(&mutex) == 0, "unlock");
+    until(&crowd->awake);
+    double ms = (now() - began) * 1e3;
+    for (int i = 0; i < PROCESSES; i++) {
+        waitpid(pids[i], &status, 0);
+        must(status == 0, "crowd");
+    }
+    return ms;
+}
+
+static void print_broadcast(redisContext *c)
+{
+    double woken = 0, passed = 0, ms;
+    long long messages = 0, none;
+
+    freeReplyObject(
+        redisCommand(c, "DEL rlock:{%s}:cond rlock:{%s}:condpresent", NAME, NAME));
+    for (int i = 0; i < ROUNDS; i++) {
+        ms = wake_ms(c, true, &messages);
+        woken = i == 0 || ms < woken ? ms : woken;
+        ms = wake_ms(c, false, &none);
+        passed = i == 0 || ms < passed ? ms : passed;
+    }
+    printf(
+        "broadcast to %d threads of %d processes: %lld messages (%d), all have had the "
+        "mutex after %.0f ms; as many hand-overs take %.0f ms, %.2f times (<= 1.5)\n",
+        WAITERS, PROCESSES, messages, PROCESSES, woken, passed, woken / passed);
+}
+
 static double best(void (*play)(int, int), int count)
 {
     double most = 0;
@@ -263,15 +402,24 @@ int main(int argc, char **argv)
     turn = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
                 0);
     must(turn != MAP_FAILED, "mmap");
-    double raw = best(raw_play, count), ours = best(rlock_play, count);
+    crowd = mmap(NULL, sizeof(*crowd), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                 -1, 0);
+    must(crowd != MAP_FAILED, "mmap");
+    redisContext *c = dial();
+    double raw = best(raw_play, count);
+    long long before = calls_of(c, "evalsha");
+    double ours = best(rlock_play, count);
+    double requests = (double)(calls_of(c, "evalsha") - before) / (2.0 * count * ROUNDS);
     double polled = best(poll_play, count / 10), list = best(list_play, count);
     printf("ping-pong of two processes: %.0f exchanges/s; %.2f of raw hiredis (>= 0.9), "
            "%.1f "
            "times polling each ms (>= 3), %.2f times BLPOP beside a lock\n",
            ours, ours / raw, ours / polled, ours / list);
-    redisContext *c = dial();
+    printf("requests for an exchange, with its signal, unlock and lock: %.2f (<= 5)\n",
+           requests);
     double few = signal_us(c, WAITERS_FEW, count), many = signal_us(c, WAITERS, count);
     printf("a signal with %d waiters: %.1f us; with %d: %.1f us, %.2f times (<= 1.5)\n",
            WAITERS_FEW, few, WAITERS, many, many / few);
+    print_broadcast(c);
     return 0;
 }
