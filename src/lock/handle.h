@@ -160,7 +160,8 @@ struct rlk_lock_args {
     enum rlk_form form;
     clockid_t clock; /* TIMED */
     const struct timespec *abstime;
-    long lease_ms; /* 0: the default, renewed */
+    long lease_ms;  /* 0: the default, renewed */
+    bool must_have; /* the thread may not give up because of a deadlock */
 };
 
 /* Handle, lease and clock of a call: 0, EINVAL, ENOTSUP. */
