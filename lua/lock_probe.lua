@@ -20,7 +20,7 @@ local mode = call('HGET', N, 'mode')
 if mode == 'rlock:read' then
   local clock = string.format('%.0f', math.floor((t[1] * 1000000 + t[2]) / 1000))
   ids = call('ZRANGEBYSCORE', readers, clock, '+inf', 'LIMIT', skip, 256)
-elseif mode and call('HLEN', N) <= 16 then
+elseif mode and string.sub(mode, 1, 6) == 'rlock:' then
   local fields = call('HGETALL', N)
   for i = 1, #fields, 2 do ids[#ids + 1] = fields[i] end
 end
