@@ -200,6 +200,72 @@ START_TEST(forced_unlock_ends_the_cycle)
 }
 END_TEST
 
+/* A thread that takes two of the locks in the order of their names, with deadlines that
+ * often pass, and gives them back. */
+struct climber {
+    struct worker *worker;
+    char tag[8];
+    int step; /* 0: it has none; 1, 2: it wants its first, its second */
+    char first, second;
+};
+
+/* Whether the thread has begun a call. */
+static bool climb(struct climber *c, unsigned *seed)
+{
+    char prefix[16];
+
+    snprintf(prefix, sizeof(prefix), "done %s ", c->tag);
+    const char *news = c->step == 0 ? "" : worker_news(c->worker, prefix, 0);
+    if (!news)
+        return false;
+    bool got = c->step != 0 && strcmp(news + strlen(prefix), "ok") == 0;
+    if (c->step == 2 && got)
+        scene_says(c->worker, "ok", "on %s unlock %c", c->tag, c->second);
+    if (c->step == 2)
+        scene_says(c->worker, "ok", "on %s unlock %c", c->tag, c->first);
+    if (c->step == 1 && got) {
+        c->step = 2;
+    } else {
+        c->step = 1;
+        c->first = (char)('a' + rand_r(seed) % 2);
+        c->second = (char)(c->first + 1);
+    }
+    scene_says(c->worker, "ok", "async %s timedlock %c %d", c->tag,
+               c->step == 1 ? c->first : c->second, 5 + rand_r(seed) % 60);
+    return true;
+}
+
+/* rule: E6, E9 */
+START_TEST(waits_in_one_order_make_no_alarm)
+{
+    enum { WORKERS = 3, EACH = 3 };
+    struct climber climbers[WORKERS * EACH];
+    unsigned seed = 1;
+
+    for (int i = 0; i < WORKERS; i++) {
+        start_party("");
+        scene_says(&p[i], "ok", "open %s deadlockms=10", scene_server.url);
+        make_locks(&p[i], "ac", "");
+        make_locks(&p[i], "b", "rwlock=1");
+        for (int t = 0; t < EACH; t++) {
+            climbers[i * EACH + t] = (struct climber){ .worker = &p[i] };
+            snprintf(climbers[i * EACH + t].tag, 8, "t%d", t);
+        }
+    }
+    for (long i = 0, begun = 0; begun < test_count(20000, 1000); i++) {
+        begun += climb(&climbers[i % (WORKERS * EACH)], &seed);
+        if (i % (WORKERS * EACH) == 0)
+            test_pause_ms(1);
+    }
+    long long asked = 0;
+    for (int i = 0; i < WORKERS; i++) {
+        ck_assert(tells_nothing(&p[i]));
+        asked += scene_stat(&p[i], "deadlock_probes");
+    }
+    ck_assert_int_gt(asked, 0);
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("deadlock_faults");
@@ -214,6 +280,7 @@ static Suite *make_suite(void)
     tcase_add_test(tc, grant_that_was_not_read_makes_no_edge_to_oneself);
     tcase_add_test(tc, process_that_dies_ends_the_cycle);
     tcase_add_test(tc, forced_unlock_ends_the_cycle);
+    tcase_add_test(tc, waits_in_one_order_make_no_alarm);
     return s;
 }
 
