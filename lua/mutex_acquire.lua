@@ -52,6 +52,7 @@ local left, confirm = call('PTTL', N), ARGV[9]
 local held = left == -2 and 0 or 1
 --include answer
 --include token
+local channel = nil
 --include mailbox
 --include robust
 --include messages
@@ -60,8 +61,14 @@ local flags = waiting()
 local told = known(left, flags)
 if told then return told end
 left = with_end(left)
-if held == 0 then return take('rlock:mutex', flags) end
-flags = flags + foreign()
+if held > 0 then
+  flags = flags + foreign()
+  if noted and flags >= 4 then redis.pcall('ZREM', cancelled, '!') end
+elseif noted and stands_back() then
+  left = 0
+else
+  return take('rlock:mutex', flags)
+end
 if try == '1' then
   wanted()
   return { now, left, flags, 0, 'busy', -1, 0, '' }

@@ -26,6 +26,7 @@ local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
+local channel = nil
 --include mailbox
 --include robust
 --include messages
@@ -34,6 +35,7 @@ local now = t[1] * 1000000 + t[2]
 check_all_types(true)
 call('ZREM', queue, id)
 call('ZREM', rqueue, id)
+rwaits = nil
 mark(id, life)
 local left = owns(id)
 local more, rmore = settle(nil, false)

@@ -34,6 +34,7 @@ local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
+local channel = nil
 --include mailbox
 --include robust
 --include messages
@@ -67,7 +68,14 @@ if held > 0 and names == '' and after == '0' and rafter == '0' then
   if call('HGET', N, 'mode') == 'rlock:read' then tell_keepers() end
 end
 local pttl, flags = call('PTTL', N), waiting()
-if pttl ~= -2 then flags = flags + foreign() end
+if pttl ~= -2 then
+  local other = foreign()
+  flags = flags + other
+  -- a stranger that has the lock has had the turn
+  if other > 0 then redis.pcall('ZREM', cancelled, '!') end
+elseif back then
+  pttl = 0
+end
 if queued and not hears(uuid) then flags = flags + 16 end
 local answer = { now, pttl, flags, more }
 for i, id in ipairs(ids) do

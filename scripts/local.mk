@@ -48,6 +48,7 @@ EXTRA_DIST += \
 	doc/model/share.pml \
 	doc/model/state.pml \
 	doc/model/tokens.pml \
+	doc/model/turn.pml \
 	scripts/abi \
 	scripts/build-parts \
 	scripts/check \

@@ -4,11 +4,12 @@
 -- (P22). Statements, not a function: a short path does not pay for more.
 -- Needs: layout, channel.
 -- rule: P22
+local hearers = 0
 if layout == '1' then
-  redis.pcall('PUBLISH', channel, '0')
+  hearers = redis.pcall('PUBLISH', channel, '0')
 else
   local heard = redis.pcall('PUBSUB', 'SHARDNUMSUB', channel)
-  if heard[2] and heard[2] ~= 0 then redis.pcall('SPUBLISH', channel, '0') end
+  if heard[2] and heard[2] ~= 0 then hearers = redis.pcall('SPUBLISH', channel, '0') end
   heard = redis.pcall('PUBSUB', 'NUMSUB', channel)
-  if heard[2] ~= 0 then redis.pcall('PUBLISH', channel, '0') end
+  if heard[2] ~= 0 then hearers = redis.pcall('PUBLISH', channel, '0') end
 end

@@ -8,6 +8,7 @@ local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
+local channel = nil
 --include mailbox
 --include robust
 --include messages
@@ -45,9 +46,14 @@ if held == 0 then
   if granted then more = 0 end
   flags = waiting()
 end
-if granted or held > 0 then flags = flags + foreign() end
+if granted or held > 0 then
+  local other = foreign()
+  flags = flags + other
+  -- a stranger that has the lock has had the turn
+  if other > 0 then redis.pcall('ZREM', cancelled, '!') end
+end
 if queued and not hears(uuid) then flags = flags + 16 end
-local left = call('PTTL', N)
+local left = back and 0 or call('PTTL', N)
 local endless = left == -1
 local answer = { now, left, flags, more }
 for i, id in ipairs(ids) do

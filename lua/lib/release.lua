@@ -11,6 +11,7 @@ if mine == 1 and life == 0 and (how == '' or how == 'clean')
   call('DEL', N)
   if own and string.sub(own, 1, #id + 1) == id .. '#' then call('DEL', dirty) end
 --include announce
+--include offer
   return { now, -2, 0, 0, 'released', -1, 0, '' }
 end
 --include answer
@@ -30,6 +31,7 @@ else
   what = 'notmine'
   call('ZREM', queue, id)
   call('ZREM', rqueue, id)
+  rwaits = nil
   free = call('EXISTS', N) == 0
 end
 if life > 0 then mark(id, life) end
@@ -38,9 +40,10 @@ if how ~= '' and unmark(id, how, mine == 1, late == '1', told) then
   call_waiters()
 end
 local granted, more = nil, 0
-if free then granted, more = handover('0') end
+if free then granted, more = handover('0', mine == 1) end
 if granted then return { now, more, waits, 0, what, -1, 0, '' } end
 if free and mine == 1 then
 --include announce
+--include offer
 end
 return { now, call('PTTL', N), waiting(), more, what, -1, 0, '' }
