@@ -100,7 +100,7 @@ elseif flags % 2 == 0 then
 end
 if granted or held > 0 then
   flags = flags + foreign()
-  if noted and flags >= 4 then redis.pcall('ZREM', cancelled, '!') end
+  if noted and flags >= 4 then stands_back(nil, nil, true) end
 end
 if try == '1' then return { now, left, flags, more, 'busy', -1, 0, '' } end
 return { now, left, flags, more, 'queued', -1, tonumber(ticket), '' }

@@ -63,7 +63,7 @@ if told then return told end
 left = with_end(left)
 if held > 0 then
   flags = flags + foreign()
-  if noted and flags >= 4 then redis.pcall('ZREM', cancelled, '!') end
+  if noted and flags >= 4 then stands_back(nil, nil, true) end
 elseif noted and stands_back() then
   left = 0
 else

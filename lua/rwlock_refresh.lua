@@ -71,8 +71,7 @@ local pttl, flags = call('PTTL', N), waiting()
 if pttl ~= -2 then
   local other = foreign()
   flags = flags + other
-  -- a stranger that has the lock has had the turn
-  if other > 0 then redis.pcall('ZREM', cancelled, '!') end
+  if other > 0 then stands_back(nil, nil, true) end
 elseif back then
   pttl = 0
 end

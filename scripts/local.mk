@@ -65,8 +65,10 @@ EXTRA_DIST += \
 	tests/consumer/consumer.c \
 	tests/redisson/ClusterLocks.java \
 	tests/redisson/Holders.java \
+	tests/redisson/Turns.java \
 	tests/redisson/cluster_locks.c \
-	tests/redisson/holders.c
+	tests/redisson/holders.c \
+	tests/redisson/turns.c
 
 check-local: check-layers check-programs check-exports check-probes check-docs check-pthread check-examples
 

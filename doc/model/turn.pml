@@ -6,7 +6,7 @@
  *
  * One d_step is one script, and what its messages bring about at once. Time waits for
  * who has something to do; a section lasts for any time. In place of 16 hand-overs there
- * are BOUND, in place of 100 ms CHAIN ticks, in place of 5 ms TURN ticks.
+ * are BOUND, in place of 100 ms CHAIN ticks, in place of 10 ms TURN ticks.
  */
 #ifndef NC
 #define NC 3 /* processes of ours */
@@ -39,7 +39,7 @@ bool joined[NC];      /* hears the stranger's unlock */
 byte turn;            /* ticks for which ours stand back */
 bool turned;          /* a turn was given, and no script has seen what became of it */
 byte count, chain;    /* hand-overs of a chain; ticks that are left of it */
-bool unused;          /* the last turn was not used */
+bool used, unused;    /* this turn was used, the last one was not */
 bool told, stuck;     /* the stranger has a message; it stops for ever */
 byte passed, chances; /* grants to ours while it waits; ticks since its last chance */
 byte free_for;        /* ticks for which the lock is free and one of ours waits */
@@ -104,7 +104,7 @@ inline goes_on(yes)
 #endif
     :: else ->
         if
-        :: turned && turn == 0 && sst == WAITS -> unused = 1; chain = CHAIN; count = 0
+        :: turned && turn == 0 && sst == WAITS && !used -> unused = 1; chain = CHAIN; count = 0
         :: else
         fi;
         turned = 0;
@@ -123,7 +123,7 @@ inline begins(queued, yes)
     :: queued && chain == 0 && count == 0 && !unused -> chain = CHAIN; count = 1
     :: unused && chain > 0 -> skip
     :: queued && chain > 0 && count > 0 && count < BOUND -> count++
-    :: else -> turned = 1; turn = TURN; count = 0; chain = 0; unused = 0; yes = 1
+    :: else -> turned = 1; used = 0; turn = TURN; count = 0; chain = 0; unused = 0; yes = 1
     fi
 }
 
@@ -138,7 +138,7 @@ inline ask(c)
 #else
     :: owner == STRANGER ->
 #endif
-        turned = 0; turn = 0; /* the turn was used */
+        used = 1;
         joined[c] = 1;
         timer[c] = POLL
     :: owner != NOBODY && owner != STRANGER -> timer[c] = POLL

@@ -21,6 +21,6 @@ local function behind(line, bit)
     ticket = queue_up(line)
     if flags % (2 * bit) < bit then flags = flags + bit end
   end
-  if noted and flags >= 4 then redis.pcall('ZREM', cancelled, '!') end
+  if noted and flags >= 4 then stands_back(nil, nil, true) end
   return { now, left, flags, 0, what, -1, tonumber(ticket), '', 0 }
 end

@@ -36,11 +36,15 @@ end
 local back = false
 -- Whether a lock that is free is left to strangers (lib/turn.lua). id: the first of ours that wait,
 -- if this script releases the lock, and then sends strangers their message. The id's client gets
--- one, too, so that it looks again until the turn is over.
+-- one, too, so that it looks again until the turn is over. used: a stranger has the lock.
 -- rule: T14
-local function stands_back(id, uuid)
+local function stands_back(id, uuid, used)
   if not strangers_listen() then return false end
 --include turn
+  if used then
+    local till = turn_score('!')
+    return till > 0 and till % 1 == 0 and turn_write('!', math.min(till, clock_ms + 5) + 0.5)
+  end
   back = turn_goes_on()
   if back or not id then return back end
   back = turn_begins(true)

@@ -49,8 +49,7 @@ end
 if granted or held > 0 then
   local other = foreign()
   flags = flags + other
-  -- a stranger that has the lock has had the turn
-  if other > 0 then redis.pcall('ZREM', cancelled, '!') end
+  if other > 0 then stands_back(nil, nil, true) end
 end
 if queued and not hears(uuid) then flags = flags + 16 end
 local left = back and 0 or call('PTTL', N)

@@ -1,18 +1,19 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- A turn for strangers (T14). Redisson's waiters are in no queue of ours: a chain of hand-overs
 -- would pass them for ever. While one of them listens, a chain ends after 16 hand-overs, or at the
--- first one after 100 ms: the lock is left free, their channel gets its message, and for 5 ms no id
--- of ours takes the lock, unless none of them listens any more. In `cancelled`, at which requests
--- look anyway, the score of ! is the end of the turn (server ms), and that of # is 4096 times the
--- end of a chain's 100 ms, plus its hand-overs; plus 2048 after a turn that no stranger used: then
--- the chain has its 100 ms. If a write is refused, the strangers have no turn.
+-- first one after 100 ms: the lock is left free, their channel gets its message, and for 10 ms no id
+-- of ours takes the lock, unless none of them listens any more; for 5 ms from when a script of ours
+-- has seen that a stranger has it. In `cancelled`, at which requests
+-- look anyway, the score of ! is the end of the turn (server ms; .5: a stranger has used it), and
+-- that of # is 4096 times the end of a chain's 100 ms, plus its hand-overs; plus 2048 after a turn
+-- that no stranger used: then the chain has its 100 ms. If a write is refused, the strangers have no turn.
 -- Needs: N, cancelled, now, and a function strangers_listen.
 local function turn_score(member)
   local score = redis.pcall('ZSCORE', cancelled, member)
   return type(score) == 'string' and tonumber(score) or 0
 end
 local function turn_write(member, score)
-  if type(redis.pcall('ZADD', cancelled, string.format('%.0f', score), member)) ~= 'number' then
+  if type(redis.pcall('ZADD', cancelled, string.format('%.1f', score), member)) ~= 'number' then
     return false
   end
   local ends = redis.pcall('PTTL', cancelled)
@@ -28,9 +29,9 @@ local clock_ms = math.floor(now / 1000)
 local function turn_goes_on()
   local till = turn_score('!')
   if till == 0 then return false end
-  if till > clock_ms and till <= clock_ms + 5 and strangers_listen() then return true end
+  if till >= clock_ms + 1 and till < clock_ms + 11 and strangers_listen() then return true end
   redis.pcall('ZREM', cancelled, '!')
-  if till <= clock_ms and strangers_listen() then
+  if till <= clock_ms and till % 1 == 0 and strangers_listen() then
     turn_write('#', (clock_ms + 100) * 4096 + 2048)
   end
   return false
@@ -50,7 +51,7 @@ local function turn_begins(queued)
     turn_write('#', chain + 1)
   else
     redis.pcall('ZREM', cancelled, '#')
-    return turn_write('!', clock_ms + 5)
+    return turn_write('!', clock_ms + 10)
   end
   return false
 end
