@@ -61,13 +61,15 @@ local flags = waiting()
 local told = known(left, flags)
 if told then return told end
 left = with_end(left)
-if held > 0 then
-  flags = flags + foreign()
-  if noted and flags >= 4 then stands_back(nil, nil, true) end
-elseif noted and stands_back() then
+local offered = false
+if held > 0 then flags = flags + foreign() end
+if noted and (held == 0 or flags >= 4) then
+--include stand
+  offered = stands_back(nil, nil, held > 0)
+end
+if held == 0 then
+  if not offered then return take('rlock:mutex', flags) end
   left = 0
-else
-  return take('rlock:mutex', flags)
 end
 if try == '1' then
   wanted()

@@ -108,6 +108,7 @@ local function grant(id, ticket, uuid, letter, ttl)
   deaf[uuid] = true
   return false
 end
+--include stand
 -- Returns the granted id and its TTL, or nil and the ticket to continue after (0: none left). A
 -- lock that is not recoverable is granted to no id. released: by this script.
 -- rule: L1, T14
@@ -123,10 +124,11 @@ local function handover(after, released)
   end
 end
 -- Checks the types of all keys that the hand-over writes, before the first write: Lua has no
--- rollback. marks: a marker is written, too.
+-- rollback. marks: a marker is written, too. lines: how many of the queues exist, if known.
 -- rule: W27
-local function check_types(marks)
-  rwaits = waiting()
+local function check_types(marks, lines)
+  -- where there is only one queue, the other needs no look
+  rwaits = lines == 1 and call('ZCARD', queue) > 0 and 0 or waiting()
   rwaits = rwaits - rwaits % 2
   call('ZCARD', present)
   call('ZCARD', readers)

@@ -4,7 +4,6 @@
 -- Needs: cancelled, now, hearers.
 -- rule: T14
 if hearers ~= 0 and type(hearers) == 'number' then
-  local function strangers_listen() return true end
 --include turn
   if not turn_goes_on() then turn_begins(false) end
 end

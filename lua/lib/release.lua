@@ -5,8 +5,11 @@ local call = redis.call
 local mine = call('HEXISTS', N, id)
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
-if mine == 1 and life == 0 and (how == '' or how == 'clean')
-  and call('EXISTS', queue, rqueue) == 0 then
+local lines = 2 -- how many of the queues exist, at most
+if mine == 1 and life == 0 and (how == '' or how == 'clean') then
+  lines = call('EXISTS', queue, rqueue)
+end
+if lines == 0 then
   local own = how == 'clean' and call('GET', dirty)
   call('DEL', N)
   if own and string.sub(own, 1, #id + 1) == id .. '#' then call('DEL', dirty) end
@@ -21,7 +24,7 @@ end
 --include messages
 --include handover
 --include mark
-check_types(life > 0)
+check_types(life > 0, lines)
 local what = 'released'
 local free = true
 local told = how == 'unused' and died() > 0
