@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program: claims=T14 */
+/* program: as=fair_turns,rwlock_turns claims=T14 */
 /* A turn for Redisson's waiters between the hand-overs of ours: the scripts, sent by
  * hand. A connection that is subscribed to Redisson's channel plays one of its waiters.
  */
@@ -167,6 +167,30 @@ START_TEST(chain_goes_on_while_no_stranger_listens)
 END_TEST
 
 /* rule: T14 */
+START_TEST(readers_of_ours_stand_back_behind_a_writer)
+{
+    char due[32];
+    stranger_listens();
+    SAYS(acquire(WRITE_A), "held");
+    SAYS(acquire(READ_B), "queued");
+    SAYS(acquire(READ_C), "queued");
+    snprintf(due, sizeof(due), "%lld", (server_ms() + CHAIN_MS) * 4096 + BOUND);
+    test_redis_do(redis, "ZADD", CANCELLED, due, "#");
+    test_redis_do(redis, "PEXPIRE", CANCELLED, "9000");
+    SAYS(release(WRITE_A), "released");
+    ck_assert(is_offered());
+    ck_assert_str_eq(message(java), "0");
+    ck_assert_int_eq((int)count_waiting(RQUEUE), 2);
+    struct answer a = in_turn(refresh, READ_B);
+    ck_assert_str_eq(WHAT(a), "queued");
+    ck_assert_int_eq(a.left, 0);
+    let_it_end();
+    SAYS(refresh(READ_B), "held");
+    ck_assert(reads_now(READ_C));
+}
+END_TEST
+
+/* rule: T14 */
 START_TEST(lock_that_none_of_ours_waits_for_is_the_strangers_first)
 {
     stranger_listens();
@@ -316,6 +340,7 @@ static Suite *make_suite(void)
     tcase_add_test(begins, chain_ends_after_16_hand_overs_while_a_stranger_listens);
     tcase_add_test(begins, chain_ends_at_the_first_release_after_100_ms);
     tcase_add_test(begins, chain_goes_on_while_no_stranger_listens);
+    tcase_add_test(begins, readers_of_ours_stand_back_behind_a_writer);
     tcase_add_test(begins, lock_that_none_of_ours_waits_for_is_the_strangers_first);
 
     TCase *lasts = turns_tcase(s, "lasts");
