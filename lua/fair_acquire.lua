@@ -58,7 +58,6 @@ local left, confirm = call('PTTL', N), ARGV[10]
 local held = left == -2 and 0 or 1
 --include answer
 --include token
-local channel = nil
 --include mailbox
 --include robust
 --include messages
@@ -68,9 +67,7 @@ local flags = waiting()
 local told = known(left, flags)
 if told then return told end
 left = with_end(left)
-if held == 0 and flags % 2 == 0 and not (noted and stands_back()) then
-  return take('rlock:fair', flags)
-end
+if held == 0 and flags % 2 == 0 then return take('rlock:fair', flags) end
 if held > 0 and try == '1' then
   wanted()
   return { now, left, flags + foreign(), 0, 'busy', -1, 0, '' }
@@ -81,7 +78,6 @@ if try ~= '1' then ticket = queue_up(queue, flags) end
 local granted, more = nil, 0
 if held == 0 then
   named[id] = true
-  turns = noted
   granted, more = handover(after)
   if granted == id then
     -- 0: the grant has expired since, on a server that stood still
@@ -90,17 +86,14 @@ if held == 0 then
   end
   if granted then
     more = 0
-  elseif try == '1' and more == 0 and not back then
+  elseif try == '1' and more == 0 then
     return take('rlock:fair', waiting())
   end
-  left = back and 0 or call('PTTL', N)
+  left = call('PTTL', N)
   flags = waiting()
 elseif flags % 2 == 0 then
   flags = flags + 1
 end
-if granted or held > 0 then
-  flags = flags + foreign()
-  if noted and flags >= 4 then stands_back(nil, nil, true) end
-end
+if granted or held > 0 then flags = flags + foreign() end
 if try == '1' then return { now, left, flags, more, 'busy', -1, 0, '' } end
 return { now, left, flags, more, 'queued', -1, tonumber(ticket), '' }

@@ -70,7 +70,6 @@ local told_of_death = died() > 0
 local what, last = 'gone', nil
 take_out(queue, '-inf', '1024')
 take_out(rqueue, '-inf', '1024')
-rwaits = nil
 if victim then
   call('DEL', N)
   what, last = 'released', 'write'
@@ -104,6 +103,5 @@ end
 local more, rmore = settle(last, false)
 if last and call('EXISTS', N) == 0 then
 --include announce
---include offer
 end
 return told(what, nil, 0, more, rmore)

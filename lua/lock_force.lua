@@ -55,6 +55,5 @@ end
 local more, rmore = settle(reads and 'read' or 'write', false)
 if call('EXISTS', N) == 0 then
 --include announce
---include offer
 end
 return told('released', nil, 0, more, rmore)

@@ -52,7 +52,6 @@ local left, confirm = call('PTTL', N), ARGV[9]
 local held = left == -2 and 0 or 1
 --include answer
 --include token
-local channel = nil
 --include mailbox
 --include robust
 --include messages
@@ -61,16 +60,8 @@ local flags = waiting()
 local told = known(left, flags)
 if told then return told end
 left = with_end(left)
-local offered = false
-if held > 0 then flags = flags + foreign() end
-if noted and (held == 0 or flags >= 4) then
---include stand
-  offered = stands_back(nil, nil, held > 0)
-end
-if held == 0 then
-  if not offered then return take('rlock:mutex', flags) end
-  left = 0
-end
+if held == 0 then return take('rlock:mutex', flags) end
+flags = flags + foreign()
 if try == '1' then
   wanted()
   return { now, left, flags, 0, 'busy', -1, 0, '' }

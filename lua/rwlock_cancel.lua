@@ -26,7 +26,6 @@ local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
-local channel = nil
 --include mailbox
 --include robust
 --include messages
@@ -35,7 +34,6 @@ local channel = nil
 check_all_types(true)
 call('ZREM', queue, id)
 call('ZREM', rqueue, id)
-rwaits = nil
 mark(id, life)
 local left = owns(id)
 local more, rmore = settle(nil, false)

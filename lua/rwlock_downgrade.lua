@@ -28,7 +28,6 @@ local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
-local channel = nil
 --include mailbox
 --include robust
 --include messages

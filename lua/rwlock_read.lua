@@ -61,7 +61,6 @@ local after, rafter, share = ARGV[10], ARGV[11], ARGV[12]
 local held = call('HLEN', N)
 --include answer
 --include token
-local channel = nil
 --include mailbox
 --include robust
 --include messages
@@ -99,7 +98,6 @@ if left then return told('held', left) end
 if is_marked() then return told('refused') end
 if now > not_after then return told('late') end
 if spoilt() then return told('unrecoverable') end
-turns = noted
 if try == '2' and not owns(share) then return told('gone') end
 local ticket = call('ZSCORE', rqueue, id)
 if ticket then
@@ -114,7 +112,7 @@ if ticket then
 end
 if ticket then return told('queued', nil, ticket, more, rmore) end
 local what = state()
-local open = more == 0 and rmore == 0 and what == 'free' and not back and not (noted and stands_back())
+local open = more == 0 and rmore == 0 and what == 'free'
 if what == 'read' then
   if prefer == '0' then
     open = true

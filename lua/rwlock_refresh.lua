@@ -34,7 +34,6 @@ local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
-local channel = nil
 --include mailbox
 --include robust
 --include messages
@@ -68,13 +67,7 @@ if held > 0 and names == '' and after == '0' and rafter == '0' then
   if call('HGET', N, 'mode') == 'rlock:read' then tell_keepers() end
 end
 local pttl, flags = call('PTTL', N), waiting()
-if pttl ~= -2 then
-  local other = foreign()
-  flags = flags + other
-  if other > 0 then stands_back(nil, nil, true) end
-elseif back then
-  pttl = 0
-end
+if pttl ~= -2 then flags = flags + foreign() end
 if queued and not hears(uuid) then flags = flags + 16 end
 local answer = { now, pttl, flags, more }
 for i, id in ipairs(ids) do

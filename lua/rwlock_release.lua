@@ -20,8 +20,8 @@
 -- Effects: N deleted, shortened to the last reader's end, or written for the next holders, which
 -- get messages; message 0 on the channel when no waiter took it
 -- rule: W19
-local N, queue, rqueue, readers, cancelled = KEYS[1], KEYS[2], KEYS[3], KEYS[5], KEYS[6]
-local layout, id, life, channel = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local N, queue, rqueue, readers, id = KEYS[1], KEYS[2], KEYS[3], KEYS[5], ARGV[2]
+local layout, life, channel = ARGV[1], ARGV[3], ARGV[4]
 local call = redis.call
 -- an id that only reads has no field of N
 local writes = not string.find(id, ':r', 1, true) and call('HEXISTS', N, id) == 1
@@ -52,11 +52,10 @@ if life == '0' and (writes or reads) and call('EXISTS', queue, rqueue) == 0 then
     end
     if top then call('DEL', readers) end
 --include announce
---include offer
     return { now, -2, 0, 0, 'released', -1, 0, '', 0 }
   end
 end
-local present, dirty, token, keepers = KEYS[4], KEYS[7], KEYS[8], KEYS[9]
+local present, cancelled, dirty, token, keepers = KEYS[4], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local prefer = ARGV[5]
 life = tonumber(life)
 --include answer
@@ -92,12 +91,10 @@ elseif reads and leave_reading() then
 else
   call('ZREM', queue, id)
   call('ZREM', rqueue, id)
-  rwaits = nil
 end
 if life > 0 then mark(id, life) end
 local more, rmore = settle(last, false)
 if last and call('EXISTS', N) == 0 then
 --include announce
---include offer
 end
 return { now, call('PTTL', N), waiting(), more, what, -1, 0, '', rmore }

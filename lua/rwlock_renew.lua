@@ -27,7 +27,6 @@ local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
-local channel = nil
 --include mailbox
 --include messages
 --include reading
@@ -43,7 +42,7 @@ if reads then call('PEXPIRE', readers, pttl + 60000) end
 -- What a writer learns about other clients, and its token (as in lib/renew.lua).
 local function renewed(id, how)
   local value, tell = call('HGET', N, id), string.find(how, 't') ~= nil
-  if (tell or value ~= '1') and flags == 0 and (value == '3' or strangers_listen()) then flags = 32 end
+  if (tell or value ~= '1') and flags == 0 and (value == '3' or channel_heard()) then flags = 32 end
   if tell and value == '1' then
     value = flags == 0 and '2' or '3'
     if not note(id, value) then value = '1' end

@@ -51,7 +51,6 @@ local after, rafter, confirm = ARGV[10], ARGV[11], ARGV[12]
 local held = call('HLEN', N)
 --include answer
 --include token
-local channel = nil
 --include mailbox
 --include robust
 --include messages
@@ -81,7 +80,6 @@ if left then return told('held', left) end
 if is_marked() then return told('refused') end
 if now > not_after then return told('late') end
 if spoilt() then return told('unrecoverable') end
-turns = noted
 local ticket = call('ZSCORE', queue, id)
 if ticket then
   queue_up(queue)
@@ -94,8 +92,7 @@ if ticket then
   ticket = call('ZSCORE', queue, id)
 end
 if ticket then return told('queued', nil, ticket, more, rmore) end
-if more == 0 and rmore == 0 and state() == 'free' and not back
-  and not (noted and stands_back()) then
+if more == 0 and rmore == 0 and state() == 'free' then
   local answer = take('rlock:write', waiting())
   if not pcall(clear_readers) then
     call('PEXPIRE', N, '0')

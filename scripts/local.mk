@@ -48,7 +48,6 @@ EXTRA_DIST += \
 	doc/model/share.pml \
 	doc/model/state.pml \
 	doc/model/tokens.pml \
-	doc/model/turn.pml \
 	scripts/abi \
 	scripts/build-parts \
 	scripts/check \
@@ -65,10 +64,8 @@ EXTRA_DIST += \
 	tests/consumer/consumer.c \
 	tests/redisson/ClusterLocks.java \
 	tests/redisson/Holders.java \
-	tests/redisson/Turns.java \
 	tests/redisson/cluster_locks.c \
-	tests/redisson/holders.c \
-	tests/redisson/turns.c
+	tests/redisson/holders.c
 
 check-local: check-layers check-programs check-exports check-probes check-docs check-pthread check-examples
 

@@ -4,12 +4,11 @@
 -- (P22). Statements, not a function: a short path does not pay for more.
 -- Needs: layout, channel.
 -- rule: P22
-local hearers = 0
 if layout == '1' then
-  hearers = redis.pcall('PUBLISH', channel, '0')
+  redis.pcall('PUBLISH', channel, '0')
 else
   local heard = redis.pcall('PUBSUB', 'SHARDNUMSUB', channel)
-  if heard[2] and heard[2] ~= 0 then hearers = redis.pcall('SPUBLISH', channel, '0') end
+  if heard[2] and heard[2] ~= 0 then redis.pcall('SPUBLISH', channel, '0') end
   heard = redis.pcall('PUBSUB', 'NUMSUB', channel)
-  if heard[2] ~= 0 then hearers = redis.pcall('PUBLISH', channel, '0') end
+  if heard[2] ~= 0 then redis.pcall('PUBLISH', channel, '0') end
 end

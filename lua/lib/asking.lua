@@ -5,12 +5,11 @@
 --include presence
 --include wanted
 
-local noted = false -- whether `cancelled` exists, as far as it was looked at: no turn if not (T14)
 -- Whether the id, or all ids of its dead client, may not acquire any more (G12).
 -- rule: G12
 local function is_marked()
-  noted = call('EXISTS', cancelled) == 1
-  return noted and (call('ZSCORE', cancelled, id) or call('ZSCORE', cancelled, uuid)) and true
+  return call('EXISTS', cancelled) == 1
+    and (call('ZSCORE', cancelled, id) or call('ZSCORE', cancelled, uuid)) and true
 end
 -- The reply when the request is settled: the id holds the lock already, is marked, is late, or the
 -- lock is not recoverable; else nil. "Holds it" comes before the marker (T3). A client that waits for

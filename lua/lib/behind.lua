@@ -21,9 +21,5 @@ local function behind(line, bit)
     ticket = queue_up(line)
     if flags % (2 * bit) < bit then flags = flags + bit end
   end
-  if noted and flags >= 4 then
---include stand
-    stands_back(nil, nil, true)
-  end
   return { now, left, flags, 0, what, -1, tonumber(ticket), '', 0 }
 end

@@ -8,7 +8,6 @@ local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
-local channel = nil
 --include mailbox
 --include robust
 --include messages
@@ -17,7 +16,6 @@ local channel = nil
 check_types(true)
 call('ZREM', queue, id)
 call('ZREM', rqueue, id)
-rwaits = nil
 mark(id, life)
 local value = held > 0 and call('HGET', N, id)
 if value then

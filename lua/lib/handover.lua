@@ -9,7 +9,7 @@
 -- (see lib/presence.lua), a waiter with a subscribed mailbox counts as present. Looks at 64 waiters
 -- at most.
 -- `named`: the ids of this request; they need no message.
--- Needs: call, N, queue, rqueue, present, readers, cancelled, dirty, token, t, now, waiting, token_next,
+-- Needs: call, N, queue, rqueue, present, readers, dirty, token, t, now, waiting, token_next,
 -- lib/mailbox.lua, lib/robust.lua and lib/messages.lua.
 --include whole
 local modes = { m = 'rlock:mutex', f = 'rlock:fair', w = 'rlock:write' }
@@ -19,8 +19,6 @@ local deaf = {}
 local named = {}
 local unrecoverable = nil -- as check_types has seen it
 local waits = nil         -- who waited behind the last one who was granted the lock
-local turns = true        -- whether strangers may have their turn, as far as is known (T14)
-local rwaits = nil        -- flag 2, if the queue of readers has not changed since it was looked at
 local seen, from, looked = 0, '-inf', '0'
 -- The uuid, letter and grant TTL of an id, if its client is alive.
 local function alive(id)
@@ -81,7 +79,7 @@ local function grant(id, ticket, uuid, letter, ttl)
     if set_mark(id, dead).err then return call('SET', dirty, id, 'XX') end
   end
   call('ZREM', queue, id)
-  waits = rwaits and rwaits + (call('ZCARD', queue) > 0 and 1 or 0) or waiting()
+  waits = waiting()
   local value, flags = value_for(id, waits)
   local function take_back()
     drop(N)
@@ -108,28 +106,23 @@ local function grant(id, ticket, uuid, letter, ttl)
   deaf[uuid] = true
   return false
 end
---include stand
 -- Returns the granted id and its TTL, or nil and the ticket to continue after (0: none left). A
--- lock that is not recoverable is granted to no id. released: by this script.
--- rule: L1, T14
-local function handover(after, released)
+-- lock that is not recoverable is granted to no id.
+-- rule: L1
+local function handover(after)
   if unrecoverable ~= false and spoilt() then return nil, 0 end
   if after ~= '0' then from = '(' .. after end
   while true do
     local id, ticket, uuid, letter, ttl = candidate()
     if not id then return nil, ticket end
-    if turns and strangers ~= 0 and stands_back(released and id, uuid) then return nil, 0 end
-    released = false
     if grant(id, ticket, uuid, letter, ttl) then return id, tonumber(ttl) end
   end
 end
 -- Checks the types of all keys that the hand-over writes, before the first write: Lua has no
--- rollback. marks: a marker is written, too. lines: how many of the queues exist, if known.
+-- rollback. marks: a marker is written, too.
 -- rule: W27
-local function check_types(marks, lines)
-  -- where there is only one queue, the other needs no look
-  rwaits = lines == 1 and call('ZCARD', queue) > 0 and 0 or waiting()
-  rwaits = rwaits - rwaits % 2
+local function check_types(marks)
+  waiting()
   call('ZCARD', present)
   call('ZCARD', readers)
   if marks then call('ZCARD', cancelled) end

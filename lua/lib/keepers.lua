@@ -3,7 +3,7 @@
 -- about the first writer (flag k of the id, as in lib/messages.lua): `keepers` has its reader with
 -- the lease end in server ms (rule K15). A reader that gets the message is removed, so that it is
 -- one message; while a writer waits, no reader is let in.
--- Needs: call, N, keepers, clock, text, strangers_listen, lib/mailbox.lua.
+-- Needs: call, N, keepers, clock, text, channel_heard, lib/mailbox.lua.
 -- Whether the reader, whose lease has `left` ms, will get the message.
 -- rule: K15
 local function enlist(id, left)
@@ -19,7 +19,7 @@ end
 -- The flags for readers that want the message; list: ids and what is left of each, alternating.
 local function flags_for_readers(list, flags)
   if not list[1] or flags % 2 == 1 then return flags end
-  if strangers_listen() then return flags + 32 end
+  if channel_heard() then return flags + 32 end
   local all = true
   for i = 1, #list, 2 do all = enlist(list[i], list[i + 1]) and all end
   return all and flags + 64 or flags

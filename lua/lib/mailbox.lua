@@ -3,7 +3,7 @@
 -- node. So a client that waits for the lock also subscribes to the sharded channel
 -- rlock:client:{<hash tag of the lock>}:<uuid>, whose messages stay at the lock's node and its
 -- replicas; it is used if it has a subscriber (P21).
--- Needs: N, layout, channel (nil in a script that has not got it).
+-- Needs: N, layout.
 local shard_of = nil
 -- The client's sharded channel, if it has a subscriber; else false. Counted once for each client.
 -- rule: P21
@@ -18,18 +18,10 @@ if layout ~= '1' then
     return shards[uuid]
   end
 end
--- How many of Redisson's waiters listen, as far as they were counted.
-local strangers = nil
--- Whether the client hears nothing, as far as the ACL lets the script count. A script that releases
--- counts strangers by the same command.
--- rule: T14
+-- Whether the client hears nothing, as far as the ACL lets the script count.
 local function is_deaf(uuid)
   if shard_of and shard_of(uuid) then return false end
-  if strangers or not channel then
-    return redis.pcall('PUBSUB', 'NUMSUB', 'rlock:client:' .. uuid)[2] == 0
-  end
-  local heard = redis.pcall('PUBSUB', 'NUMSUB', 'rlock:client:' .. uuid, channel)
-  strangers = heard[4] or 0
+  local heard = redis.pcall('PUBSUB', 'NUMSUB', 'rlock:client:' .. uuid)
   return heard[2] == 0
 end
 -- Sends the message; returns how many have received it, or the error.

@@ -8,7 +8,6 @@ local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
-local channel = nil
 --include mailbox
 --include robust
 --include messages
@@ -46,13 +45,9 @@ if held == 0 then
   if granted then more = 0 end
   flags = waiting()
 end
-if granted or held > 0 then
-  local other = foreign()
-  flags = flags + other
-  if other > 0 then stands_back(nil, nil, true) end
-end
+if granted or held > 0 then flags = flags + foreign() end
 if queued and not hears(uuid) then flags = flags + 16 end
-local left = back and 0 or call('PTTL', N)
+local left = call('PTTL', N)
 local endless = left == -1
 local answer = { now, left, flags, more }
 for i, id in ipairs(ids) do

@@ -5,16 +5,12 @@ local call = redis.call
 local mine = call('HEXISTS', N, id)
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
-local lines = 2 -- how many of the queues exist, at most
-if mine == 1 and life == 0 and (how == '' or how == 'clean') then
-  lines = call('EXISTS', queue, rqueue)
-end
-if lines == 0 then
+if mine == 1 and life == 0 and (how == '' or how == 'clean')
+  and call('EXISTS', queue, rqueue) == 0 then
   local own = how == 'clean' and call('GET', dirty)
   call('DEL', N)
   if own and string.sub(own, 1, #id + 1) == id .. '#' then call('DEL', dirty) end
 --include announce
---include offer
   return { now, -2, 0, 0, 'released', -1, 0, '' }
 end
 --include answer
@@ -24,7 +20,7 @@ end
 --include messages
 --include handover
 --include mark
-check_types(life > 0, lines)
+check_types(life > 0)
 local what = 'released'
 local free = true
 local told = how == 'unused' and died() > 0
@@ -34,7 +30,6 @@ else
   what = 'notmine'
   call('ZREM', queue, id)
   call('ZREM', rqueue, id)
-  rwaits = nil
   free = call('EXISTS', N) == 0
 end
 if life > 0 then mark(id, life) end
@@ -43,10 +38,9 @@ if how ~= '' and unmark(id, how, mine == 1, late == '1', told) then
   call_waiters()
 end
 local granted, more = nil, 0
-if free then granted, more = handover('0', mine == 1) end
+if free then granted, more = handover('0') end
 if granted then return { now, more, waits, 0, what, -1, 0, '' } end
 if free and mine == 1 then
 --include announce
---include offer
 end
 return { now, call('PTTL', N), waiting(), more, what, -1, 0, '' }

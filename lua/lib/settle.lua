@@ -103,7 +103,6 @@ local function grant_readers(upto)
   local own = '0'
   local opened = call('EXISTS', N) == 0
   if fenced then own = opened and token_next() or reading_token() end
-  rwaits = nil
   if out[1] then call('ZREM', rqueue, unpack(out)) end
   local count = #ends / 2
   if count > 0 then
@@ -173,29 +172,11 @@ local function settle_reading(joining)
   local count, rmore = grant_readers(upto)
   return both(more, rmore, id and more)
 end
--- Whether a free lock is left to strangers, who listen. id: the first writer, if one waits.
--- rule: T14
-local function left_to_strangers(id, uuid, released)
-  if released and not id then
-    for _, reader in ipairs(call('ZRANGE', rqueue, '0', '63')) do
-      uuid = alive(reader)
-      if uuid and hears(uuid) then
-        id = reader
-        break
-      end
-    end
-  end
-  return stands_back(released and id, uuid)
-end
--- A free lock: `last` is what has ended, a reading or a writing; released: by this script.
+-- A free lock: `last` is what has ended, a reading or a writing.
 -- rule: W11, W12, W14
-local function settle_free(last, released)
+local function settle_free(last)
   local id, ticket, uuid, letter, ttl = next_writer()
   local open_to = nil
-  if turns and strangers ~= 0 and strangers_listen() and left_to_strangers(id, uuid, released) then
-    leave_trace(last, 1)
-    return 0, 0
-  end
   while true do
     local more = not id and ticket or 0
     local writer_next = (id or more > 0)
@@ -232,13 +213,12 @@ local function settle(last, joining)
   if not last then now_in, ended = state() end
   if now_in == 'held' then return 0, 0 end
   if now_in == 'free' then
-    local released = last ~= nil
     last = last or ended or 'write'
-    if waits > 1 then return settle_free(last, released) end
+    if waits > 1 then return settle_free(last) end
     -- only writers
-    local id, more = handover('0', released)
+    local id, more = handover('0')
     if id then more = 0 end
-    leave_trace(last, back and 1 or more)
+    leave_trace(last, more)
     return more, 0
   end
   if waits == 1 then return 0, 0 end
@@ -256,7 +236,6 @@ local function told(what, left, ticket, more, rmore)
   local pttl, flags = call('PTTL', N), waiting()
   if left then flags = flags_for(call('HGET', N, id), flags) end
   if not left and pttl ~= -2 then flags = flags + foreign() end
-  if back and pttl == -2 then pttl = 0 end
   local own = left and token_there() or ''
   return { now, pttl, flags, more or 0, what, left or -1, tonumber(ticket or 0), own, rmore or 0 }
 end

@@ -104,7 +104,7 @@ const char *waits_for_free(long long now, long long left)
 {
     static const char script[] =
         "local call, now, left = redis.call, ARGV[1] / 1000, tonumber(ARGV[2])\n"
-        "local n, queue, rqueue, present, readers, cancelled = unpack(KEYS)\n"
+        "local n, queue, rqueue, present, readers = unpack(KEYS)\n"
         "local function live(id)\n"
         "  local uuid, ttl = string.match(id, '^([^:]+):%d+:%d+:[mfwMFWrR](%d+)%l*$')\n"
         "  local till = uuid and (call('ZSCORE', present, uuid) or\n"
@@ -121,8 +121,6 @@ const char *waits_for_free(long long now, long long left)
         "  local top = call('ZREVRANGE', readers, 0, 0, 'WITHSCORES')[2]\n"
         "  if call('EXISTS', n) == 0 then\n"
         "    if left ~= -2 then return '' end\n" /* its hold has expired since */
-        "    local turn = call('ZSCORE', cancelled, '!')\n" /* of strangers */
-        "    if turn and tonumber(turn) > now then return '' end\n"
         "    return first(queue, '+inf') or first(rqueue, '+inf')\n"
         "  end\n"
         "  if call('HGET', n, 'mode') ~= 'rlock:read' or not top then return '' end\n"
@@ -137,8 +135,8 @@ const char *waits_for_free(long long now, long long left)
     snprintf(now_text, sizeof(now_text), "%lld", now);
     snprintf(left_text, sizeof(left_text), "%lld", left);
     snprintf(who, sizeof(who), "%s",
-             test_redis_str(judge, "EVAL", script, "6", BYHAND_LOCK, QUEUE, RQUEUE,
-                            PRESENT, READERS, CANCELLED, now_text, left_text));
+             test_redis_str(judge, "EVAL", script, "5", BYHAND_LOCK, QUEUE, RQUEUE,
+                            PRESENT, READERS, now_text, left_text));
     return who;
 }
 
