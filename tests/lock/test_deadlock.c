@@ -264,7 +264,7 @@ START_TEST(thread_that_holds_nothing_never_asks)
     make_locks(start_party(""), "a", "");
     scene_says(&p[1], "ok", "on t lock a");
     for (int i = 0; i < 5; i++) {
-        char tag[8];
+        char tag[16];
         snprintf(tag, sizeof(tag), "t%d", i);
         begins(&p[0], tag, "lock a");
     }
@@ -278,7 +278,7 @@ START_TEST(many_threads_that_wait_for_one_lock_ask_once_in_a_period)
 {
     enum { MANY = 30 };
     struct worker *w = start_party("");
-    char tag[8], name[8];
+    char tag[16], name[16];
     make_locks(w, "a", "");
     for (int i = 0; i < MANY; i++) {
         snprintf(tag, sizeof(tag), "t%d", i);

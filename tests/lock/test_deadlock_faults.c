@@ -204,7 +204,7 @@ END_TEST
  * often pass, and gives them back. */
 struct climber {
     struct worker *worker;
-    char tag[8];
+    char tag[16];
     int step; /* 0: it has none; 1, 2: it wants its first, its second */
     char first, second;
 };
@@ -249,7 +249,7 @@ START_TEST(waits_in_one_order_make_no_alarm)
         make_locks(&p[i], "b", "rwlock=1");
         for (int t = 0; t < EACH; t++) {
             climbers[i * EACH + t] = (struct climber){ .worker = &p[i] };
-            snprintf(climbers[i * EACH + t].tag, 8, "t%d", t);
+            snprintf(climbers[i * EACH + t].tag, sizeof(climbers->tag), "t%d", t);
         }
     }
     for (long i = 0, begun = 0; begun < test_count(20000, 1000); i++) {
