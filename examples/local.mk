@@ -3,8 +3,7 @@
 # locks that it compares.
 noinst_PROGRAMS = examples/01_hello examples/02_flash_sale examples/03_ticket_counter \
 	examples/04_config_cache examples/05_prefork examples/06_cron_once examples/07_leader \
-	examples/08_guard_file examples/08_guard_file_trim examples/10_cluster examples/11_job_queue \
-	examples/13_deadlock
+	examples/08_guard_file examples/08_guard_file_trim examples/10_cluster examples/11_job_queue
 
 examples_01_hello_SOURCES = examples/01_hello.c
 examples_01_hello_LDADD = librlock.la
@@ -44,9 +43,6 @@ examples_10_cluster_LDADD = librlock.la -lpthread
 
 examples_11_job_queue_SOURCES = examples/11_job_queue.c
 examples_11_job_queue_LDADD = librlock.la
-
-examples_13_deadlock_SOURCES = examples/13_deadlock.c
-examples_13_deadlock_LDADD = librlock.la
 
 # Where a compiler for C++17 was found.
 examples_09_cpp_SOURCES = examples/09_cpp.cpp

@@ -147,16 +147,6 @@ extern "C" {
     2 /* waits; abort() instead of a code that the pthread                               \
          function could never have returned */
 
-/* What the library does when a waiting thread is in a deadlock: threads of any processes
- * that wait for each other in a circle. */
-#define RLOCK_DEADLOCK_TELL 0 /* reports it: an event and a log line */
-#define RLOCK_DEADLOCK_FAIL                                                              \
-    1 /* reports it; and the call of one thread of the circle                            \
-         returns EDEADLK */
-#define RLOCK_DEADLOCK_OFF                                                               \
-    2 /* does not look for deadlocks of this lock's waiters;                             \
-         others may find those that such a waiter is in */
-
 /* ----------------------------------------------------------------- objects */
 
 /* A connected party to the locks: connections, identity, defaults. Opaque. */
@@ -179,8 +169,7 @@ struct rlk_handle {
     int32_t rlk_handoff_ms;
     int32_t rlk_handoff_count;
     char rlk_name[RLOCK_NAME_MAX + 1];
-    uint8_t rlk_reserved[22];
-    uint8_t rlk_deadlock;
+    uint8_t rlk_reserved[23];
 };
 
 /* A mutex. When it becomes free, any requester may get it; no order is promised. */
@@ -213,7 +202,10 @@ typedef struct rlock_fair {
     {                                                                                    \
         {                                                                                \
             RLK_MAGIC_HANDLE, (kind), RLK_U8(type), 0, RLK_NAME_LEN(name), 0, 0, 0, 0,   \
-                0, "" name "", { 0 }, 0                                                  \
+                0, "" name "",                                                           \
+            {                                                                            \
+                0                                                                        \
+            }                                                                            \
         }                                                                                \
     }
 
@@ -258,7 +250,7 @@ struct rlk_attr {
     int32_t rlk_handoff_ms;
     int32_t rlk_handoff_count;
     int32_t rlk_retain_ms;
-    int32_t rlk_deadlock;
+    int32_t rlk_unused;
     uint64_t rlk_reserved[9];
 };
 
@@ -298,9 +290,7 @@ typedef enum {
     RLOCK_EVENT_OWNER_DIED, /* a thread ended while it held the lock; or a process of this
                                host died with the lock, and this client released it */
     RLOCK_EVENT_DISCONNECTED, /* the server is unreachable; name is "" */
-    RLOCK_EVENT_CONNECTED,    /* the server is reachable again; name is "" */
-    RLOCK_EVENT_DEADLOCK      /* a thread of this process waits for `name`, and will wait
-                                 for ever: `reason` is the circle of threads and locks */
+    RLOCK_EVENT_CONNECTED     /* the server is reachable again; name is "" */
 } rlock_event_kind_t;
 
 typedef struct rlock_event {
@@ -309,8 +299,8 @@ typedef struct rlock_event {
     rlock_mode_t mode;
     const char *name;   /* valid during the call */
     uint64_t token;     /* 0 without fencing */
-    pthread_t thread;   /* the holder; DEADLOCK: who waits; undefined for (DIS)CONNECTED,
-                           and for OWNER_DIED of   another process */
+    pthread_t thread;   /* the holder; undefined for (DIS)CONNECTED, and for OWNER_DIED of
+                           another process */
     long remaining_ms;  /* until the hold is no longer proven; 0 when lost */
     const char *reason; /* one line, valid during the call; the text of the log line with
                            its duration: "server unreachable for 30.1 s" */
@@ -347,10 +337,7 @@ typedef struct rlock_clientattr {
     int32_t rlk_replicas;
     int32_t rlk_waitaof;
     int64_t rlk_maxskew_ms;
-    int64_t rlk_deadlock_ms;
-    int32_t rlk_deadlock;
-    int32_t rlk_unused;
-    uint8_t rlk_reserved[136 + 2 * (8 - sizeof(void *))];
+    uint8_t rlk_reserved[152 + 2 * (8 - sizeof(void *))];
 } rlock_clientattr_t;
 
 /* Durations by powers of two of a microsecond: buckets[0] counts those below 1 us,
@@ -429,10 +416,7 @@ typedef struct rlock_stats {
                                          (cond_wakeups, cond_needless): from the begin of
                                          the call until its thread was awake, without the
                                          time in which it took the mutex again */
-    uint64_t deadlocks; /* deadlocks found; each waiting thread of this client that is in
-                           one counts it once */
-    uint64_t deadlock_probes; /* requests sent to find deadlocks */
-    uint64_t rlk_reserved[257];
+    uint64_t rlk_reserved[259];
 } rlock_stats_t;
 
 /*
@@ -448,8 +432,7 @@ typedef struct rlock_stats {
  *       (rediss-cluster:// over TLS; doc/CLUSTER.md), or
  *       unix:///path/to/socket[?parameters]; parameters: db, lease, presence,
  *       commandtimeout, connecttimeout (ms), mutextype=recursive|errorcheck|normal,
- *       handoffms, handoffcount, retain (ms), guard=0|1, deadlockms (ms),
- *       deadlock=tell|fail|off, replicas, waitaof=0|1,
+ *       handoffms, handoffcount, retain (ms), guard=0|1, replicas, waitaof=0|1,
  *       maxskew (ms); with TLS: cafile, cadir, certfile, keyfile, tlsname,
  *       verify=full|ca (rlock_clientattr_setcafile); with Sentinel: sentineluser,
  *       sentinelpassword; of a cluster: addressmap.
@@ -560,20 +543,6 @@ int rlock_clientattr_gethandoffcount(const rlock_clientattr_t *attr, int *ret_co
  * it, as rlock_mutexattr_setretain: 0 */
 int rlock_clientattr_setretain(rlock_clientattr_t *attr, long retain_ms);
 int rlock_clientattr_getretain(const rlock_clientattr_t *attr, long *ret_retain_ms);
-/* Deadlocks. A thread that waits for a lock for so many ms while it holds another one
- * asks the holders what they wait for, and repeats this every so many ms; 10 to
- * 86,400,000 (a smaller number counts as 10): 1,000. 0: never. If the answers lead back
- * to the thread, it is in a deadlock: each of its threads is reported by its own process,
- * once (RLOCK_EVENT_DEADLOCK, a log line with the whole circle, a counter). A thread that
- * holds no other lock never asks. Threads of processes with an older version of this
- * library, holders that use Redisson, and stopped processes do not answer: a circle
- * through them is not found. */
-int rlock_clientattr_setdeadlockms(rlock_clientattr_t *attr, long deadlock_ms);
-int rlock_clientattr_getdeadlockms(const rlock_clientattr_t *attr, long *ret_deadlock_ms);
-/* RLOCK_DEADLOCK_TELL (initially), _FAIL, _OFF, for locks whose attributes do not set
- * it; and with _OFF no lock of the client's mutexes of type ERRORCHECK fails */
-int rlock_clientattr_setdeadlock(rlock_clientattr_t *attr, int deadlock);
-int rlock_clientattr_getdeadlock(const rlock_clientattr_t *attr, int *ret_deadlock);
 /* The crash guard. When this process dies, other processes of its host that use the
  * same server, or rlock-guard(8), release its locks at once; and this client does so
  * for others. RLOCK_GUARD_ON (default): while it waits for a lock. RLOCK_GUARD_ALWAYS:
@@ -731,15 +700,6 @@ int rlock_mutexattr_getretain(const rlock_mutexattr_t *attr, long *ret_retain_ms
 /* RLOCK_OUTAGE_WAIT (default), _FAIL, _ABORT */
 int rlock_mutexattr_setoutage(rlock_mutexattr_t *attr, int outage);
 int rlock_mutexattr_getoutage(const rlock_mutexattr_t *attr, int *ret_outage);
-/* What happens to a thread that waits for the mutex and is in a deadlock.
- * RLOCK_DEADLOCK_TELL: it is reported, and waits on. _FAIL: it is reported, and of all
- * threads of the circle that have _FAIL one gets EDEADLK, and does not have the mutex;
- * which one does not depend on who finds the deadlock. _OFF: the thread does not look for
- * deadlocks. If unset: _FAIL for a mutex of type ERRORCHECK, unless the client's value is
- * _OFF; else the client's value (initially _TELL). A thread that takes its mutex again
- * after a wait for a condition never gets EDEADLK for this. */
-int rlock_mutexattr_setdeadlock(rlock_mutexattr_t *attr, int deadlock);
-int rlock_mutexattr_getdeadlock(const rlock_mutexattr_t *attr, int *ret_deadlock);
 /* NULL (default): the default client. A process-shared handle cannot name a client:
  * ENOTSUP at init. */
 int rlock_mutexattr_setclient(rlock_mutexattr_t *attr, rlock_client_t *client);
@@ -774,9 +734,7 @@ int rlock_mutex_destroy(rlock_mutex_t *mutex);
  *
  * A second lock by the holder: RECURSIVE 0 with one level more and without a round
  * trip; ERRORCHECK and NORMAL EDEADLK.
- *   EDEADLK     the calling thread holds the lock, and the type is not RECURSIVE; or
- *               the thread was in a deadlock and had to give up
- *               (rlock_mutexattr_setdeadlock): rlock_errmsg() names the circle
+ *   EDEADLK     the calling thread holds the lock, and the type is not RECURSIVE
  *   EAGAIN      RECURSIVE: too many levels
  *   ESTALE      the calling thread's hold was lost and is not drained by unlock
  *   ECANCELED   rlock_client_interrupt
@@ -964,10 +922,6 @@ int rlock_rwlockattr_setfencing(rlock_rwlockattr_t *attr, int fencing);
 int rlock_rwlockattr_getfencing(const rlock_rwlockattr_t *attr, int *ret_fencing);
 int rlock_rwlockattr_setoutage(rlock_rwlockattr_t *attr, int outage);
 int rlock_rwlockattr_getoutage(const rlock_rwlockattr_t *attr, int *ret_outage);
-/* As rlock_mutexattr_setdeadlock, for readers and writers. If unset, the client's value
- * applies. */
-int rlock_rwlockattr_setdeadlock(rlock_rwlockattr_t *attr, int deadlock);
-int rlock_rwlockattr_getdeadlock(const rlock_rwlockattr_t *attr, int *ret_deadlock);
 int rlock_rwlockattr_setclient(rlock_rwlockattr_t *attr, rlock_client_t *client);
 int rlock_rwlockattr_getclient(const rlock_rwlockattr_t *attr,
                                rlock_client_t **ret_client);
@@ -979,7 +933,7 @@ int rlock_rwlockattr_getclient(const rlock_rwlockattr_t *attr,
  * - Both modes are reentrant for each thread, without a round trip. A thread that reads
  *   may read again also while a writer waits. A writer may read and write again.
  * - A reader that asks to write gets EDEADLK at once from every form; EBUSY from the try
- *   forms. EDEADLK also with RLOCK_DEADLOCK_FAIL (rlock_rwlockattr_setdeadlock).
+ *   forms.
  * - EAGAIN: too many levels, or no memory to note one.
  * - Each reader has its own lease, and a loss concerns that reader alone; threads of one
  *   process that read at the same time without a fixed lease share one at the server.

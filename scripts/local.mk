@@ -22,7 +22,6 @@ EXTRA_DIST += \
 	doc/design/README.md \
 	doc/design/client.md \
 	doc/design/conditions.md \
-	doc/design/deadlock.md \
 	doc/design/crash-guard.md \
 	doc/design/guarantees.md \
 	doc/design/hand-off.md \
@@ -37,7 +36,6 @@ EXTRA_DIST += \
 	doc/model/README.md \
 	doc/model/check \
 	doc/model/cond.pml \
-	doc/model/deadlock.pml doc/model/deadlock_find.pml \
 	doc/model/exclusive.pml \
 	doc/model/guard.pml \
 	doc/model/handoff.pml \

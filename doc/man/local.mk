@@ -26,7 +26,6 @@ dist_man3_MANS = \
 	doc/man/rlock_mutexattr_setlease.3 \
 	doc/man/rlock_mutexattr_setoutage.3 \
 	doc/man/rlock_mutexattr_setpshared.3 \
-	doc/man/rlock_mutexattr_setdeadlock.3 \
 	doc/man/rlock_mutexattr_setretain.3 \
 	doc/man/rlock_mutexattr_setrobust.3 \
 	doc/man/rlock_mutexattr_settype.3 \

@@ -7,7 +7,6 @@
 #include "client/rpc.h"
 #include "lock/call.h"
 #include "state/awaited.h"
-#include "state/nested.h"
 
 #include <stdlib.h>
 
@@ -108,13 +107,6 @@ static int wait_free(struct rlock_client *client, struct rlk_thread *thread,
 {
     struct rlk_registry *reg = &client->registry;
     struct rlk_waiter waiter = { .thread = thread };
-    /* it takes nothing that it could fail to get: a deadlock is only reported */
-    struct rlk_nested nested = { .thread = thread,
-                                 .self = rlk_sync_thread_self(),
-                                 .since = rlk_clock_boot(),
-                                 .mode = client->config.deadlock == RLOCK_DEADLOCK_OFF
-                                             ? RLOCK_DEADLOCK_OFF
-                                             : RLOCK_DEADLOCK_TELL };
     int64_t pttl_ms = -2;
     int rc = 0;
 
@@ -128,7 +120,6 @@ static int wait_free(struct rlock_client *client, struct rlk_thread *thread,
     reg->waiters_now++;
     rlk_awaited_asks_locked(reg);
     rlk_awaited_waits_locked(reg);
-    rlk_nested_begin_locked(lock, &nested);
     rlk_lock_channel_locked(lock, true);
     for (bool asked_once = false, reached = false;; asked_once = true) {
         uint64_t messages = lock->queue->messages;
@@ -174,14 +165,12 @@ static int wait_free(struct rlock_client *client, struct rlk_thread *thread,
                !atomic_load(&client->interrupted))
             rlk_sync_cond_wait(&thread->cond, &reg->mu, end);
     }
-    rlk_nested_end_locked(&nested);
     rlk_lock_channel_locked(lock, false);
     reg->waiters_now--;
     rlk_awaited_asked_locked(reg);
     rlk_list_remove(&waiter.link);
     rlk_lock_put_locked(lock);
     rlk_registry_unlock(reg);
-    free(nested.cycle);
     return rc == ETIMEDOUT || rc == ECANCELED
                ? rlk_error_set(rc, "%s", rlk_error_text(rc))
                : rc;

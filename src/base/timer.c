@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#define WHEN_MAX ((INT64_C(1) << 59) - 1)
+#define WHEN_MAX ((INT64_C(1) << 60) - 1)
 
 static struct rlk_timer *merge(struct rlk_timer *a, struct rlk_timer *b)
 {

@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 struct rlk_timer {
-    int64_t when : 60; /* ns; after 18 years all instants are equal */
+    int64_t when : 61; /* ns; after 36 years all instants are equal */
     uint64_t armed : 1;
-    uint64_t tag : 3; /* for the owner: what the timer is embedded in */
+    uint64_t tag : 2; /* for the owner: what the timer is embedded in */
     struct rlk_timer *child, *next, *prev;
 };
 

@@ -127,8 +127,6 @@ void rlk_client_attr_init(rlock_clientattr_t *attr)
     attr->rlk_handoff_ms = RLK_HANDOFF_MS;
     attr->rlk_handoff_count = RLK_HANDOFF_COUNT;
     attr->rlk_guard = RLOCK_GUARD_ON;
-    attr->rlk_deadlock_ms = RLK_DEADLOCK_MS;
-    attr->rlk_deadlock = RLOCK_DEADLOCK_TELL;
     attr->rlk_maxskew_ms = RLK_SKEW_UNSET;
 }
 
@@ -181,8 +179,6 @@ int rlk_client_configure(struct rlk_config *config, const char *url,
     config->handoff_ms = (long)attr->rlk_handoff_ms;
     config->handoff_count = attr->rlk_handoff_count;
     config->retain_ms = (long)attr->rlk_retain_ms;
-    config->deadlock_ms = (long)attr->rlk_deadlock_ms;
-    config->deadlock = attr->rlk_deadlock;
     config->guard = attr->rlk_guard;
     config->wait.replicas = attr->rlk_replicas;
     config->wait.aof = attr->rlk_waitaof;
@@ -235,13 +231,6 @@ static int make_book(struct rlock_client *client)
     return endpoint->sentinels.count > 0 && !endpoint->book ? ENOMEM : 0;
 }
 
-static int64_t deadlock_ns(long ms)
-{
-    if (ms > 0 && ms < RLK_DEADLOCK_MIN_MS)
-        ms = RLK_DEADLOCK_MIN_MS;
-    return ms * RLK_NS_PER_MS;
-}
-
 int rlk_client_start(struct rlock_client *client, bool is_default)
 {
     struct rlk_registry *reg = &client->registry;
@@ -260,7 +249,6 @@ int rlk_client_start(struct rlock_client *client, bool is_default)
     reg->uuid = client->uuid;
     reg->counters = &client->counters;
     reg->presence_ns = client->config.presence_ms * RLK_NS_PER_MS;
-    reg->deadlock_ns = deadlock_ns(client->config.deadlock_ms);
     reg->skew_ns = client->config.max_skew_ms * RLK_NS_PER_MS;
     reg->skew_is_initial = client->config.skew_is_initial;
     reg->retain = registry_retain;

@@ -46,7 +46,6 @@ struct rlock_client {
 
     struct rlk_route route;                               /* with its servers */
     struct rlk_log_pace news_paces[RLK_HOLD_EVENT_KINDS]; /* of lines; the subscriber's */
-    struct rlk_log_pace deadlock_pace;                    /* likewise */
     struct rlk_peer_watch peer_watch;                     /* the watchdog thread's */
     struct rlk_livefile livefile;                         /* the live file */
 };

@@ -290,41 +290,6 @@ static bool tell_deaths(struct rlock_client *client)
     return go_on;
 }
 
-static bool tell_deadlock(struct rlock_client *client,
-                          const struct rlk_deadlock_event *deadlock)
-{
-    char waited[RLK_LOG_NUMBER_SIZE], more[RLK_LOG_MORE_SIZE];
-    rlock_event_t event = { .kind = RLOCK_EVENT_DEADLOCK,
-                            .type = deadlock->type,
-                            .mode = deadlock->mode,
-                            .name = deadlock->name,
-                            .thread = deadlock->thread,
-                            .reason = deadlock->cycle };
-
-    if (rlk_log_now(&client->deadlock_pace, rlk_clock_boot(), LINES_MAX, more))
-        rlk_log(RLK_LOG_ERR, "rlock: deadlock after %s s%s: %s%s",
-                rlk_log_seconds(waited, deadlock->waited),
-                deadlock->fails ? ", which ends with EDEADLK" : "", deadlock->cycle,
-                more);
-    return tell(client, &event);
-}
-
-static bool tell_deadlocks(struct rlock_client *client)
-{
-    bool go_on = true;
-
-    while (go_on) {
-        rlk_registry_lock(&client->registry);
-        struct rlk_deadlock_event *event = rlk_chase_next_event_locked(&client->registry);
-        rlk_registry_unlock(&client->registry);
-        if (!event)
-            break;
-        go_on = tell_deadlock(client, event);
-        free(event);
-    }
-    return go_on;
-}
-
 bool rlk_events_news(struct rlock_client *client)
 {
     struct told told RLK_UNINITIALIZED;
@@ -332,5 +297,5 @@ bool rlk_events_news(struct rlock_client *client)
     while (next_news(&client->registry, &told))
         if (!tell_holder(client, &told))
             return false;
-    return tell_deaths(client) && tell_deadlocks(client);
+    return tell_deaths(client);
 }

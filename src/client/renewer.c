@@ -18,7 +18,6 @@
 
 #include "base/clock.h"
 #include "client/client.h"
-#include "client/prober.h"
 #include "client/script_args.h"
 #include "state/awaited.h"
 #include "state/fastpath.h"
@@ -481,15 +480,6 @@ int64_t rlk_renewer_run(struct rlk_target *target)
             reg->looks = reg->tried || rlk_awaited_awaits_locked(reg);
             reg->tried = false;
             client->peer_watch.begin |= reg->looks;
-            continue;
-        }
-        if (t->tag == RLK_TIMER_PROBES) {
-            atomic_store(&reg->chases.waits, true);
-            continue;
-        }
-        if (t->tag == RLK_TIMER_CHASE) {
-            rlk_prober_due(client,
-                           RLK_CONTAINER_OF(t, struct rlk_queue, chase_timer)->lock, now);
             continue;
         }
         if (t->tag == RLK_TIMER_LOCK) {

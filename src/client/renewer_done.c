@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/probe.h"
 #include "client/client.h"
-#include "client/prober.h"
 #include "net/redirect.h"
 #include "net/server_error.h"
 #include "state/handoff.h"
@@ -329,7 +328,6 @@ static const struct operation operations[] = {
     /* renewer_cond.c takes the answers of these two */
     [RLK_OP_CONDITION_POLL] = { "poll", 0, 0, NULL },
     [RLK_OP_CONDITION_SIGNAL] = { "signal", 0, 0, NULL },
-    [RLK_OP_PROBE] = { "probe", 0, 0, NULL }, /* prober.c takes it */
 };
 
 static const struct rlk_script *script_of(const struct operation *operation,
@@ -533,12 +531,6 @@ void rlk_renewer_done(struct rlk_target *target, struct rlk_op *op,
         if (rlk_peer_watch_answered(client, op, watch->conn, reply))
             follow_redirect(target, true);
         if (has_moved(watch))
-            rlk_subscriber_look(client);
-        return;
-    }
-    if (op->kind == RLK_OP_PROBE) {
-        rlk_prober_done(target, op, reply);
-        if (reply && has_moved(watch))
             rlk_subscriber_look(client);
         return;
     }

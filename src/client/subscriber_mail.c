@@ -70,12 +70,6 @@ void rlk_subscriber_take_mail(struct rlock_client *client, const char *text, siz
         return;
     }
     RLK_COUNT(client->counters.messages);
-    if (mail.kind == RLK_MAIL_PROBE) {
-        rlk_registry_lock(&client->registry);
-        rlk_chase_receive_locked(&client->registry, text, len);
-        rlk_registry_unlock(&client->registry);
-        return;
-    }
     bool is_news = mail.kind == RLK_MAIL_LOST || mail.kind == RLK_MAIL_RECALL;
     if (is_news)
         unknown = !take_news(client, &mail);

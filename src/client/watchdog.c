@@ -18,7 +18,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "client/client.h"
-#include "client/prober.h"
 #include "client/renewer.h"
 
 enum {
@@ -91,17 +90,6 @@ void rlk_watchdog_leave(struct rlk_target *target)
 void rlk_watchdog_forget(void)
 {
     rlk_loop_forget(&loop);
-}
-
-struct rlock_client *rlk_watchdog_client(uint64_t number)
-{
-    for (struct rlk_list *l = loop.members.next; l != &loop.members; l = l->next) {
-        struct rlk_target *target =
-            target_of(RLK_CONTAINER_OF(l, struct rlk_loop_member, link));
-        if (is_own(target) && target->client->registry.client_number == number)
-            return target->client;
-    }
-    return NULL;
 }
 
 static int fd(struct rlk_loop_member *member, short *ret_events)
@@ -340,7 +328,6 @@ static int64_t step_client(struct rlk_target *target, int64_t now)
 {
     bool need_conn = false;
     int64_t due = rlk_renewer_run(target);
-    rlk_prober_run(target->client, now);
     int64_t look_at = rlk_peer_watch_step(target->client, now, &need_conn);
 
     if (!rlk_route_is_cluster(&target->client->route)) /* there, the names say where */

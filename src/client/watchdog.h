@@ -44,7 +44,6 @@ struct rlk_watch {
 };
 
 struct rlk_target;
-struct rlock_client;
 
 /* Of a target that is new. Blocks: no. */
 void rlk_watchdog_init(struct rlk_watch *watch);
@@ -54,9 +53,6 @@ void rlk_watchdog_leave(struct rlk_target *target);
 /* A lease of so many ms must be renewed and there is no connection: makes the next try
  * soon enough to save it. Thread: the watchdog. */
 void rlk_watchdog_hurry(struct rlk_watch *watch, int64_t now, long lease_ms);
-/* The open client with this number; NULL: there is none. It stays open until the step of
- * the thread ends. Thread: the watchdog. */
-struct rlock_client *rlk_watchdog_client(uint64_t number);
 /* In a child: the thread is the parent's. */
 void rlk_watchdog_forget(void);
 

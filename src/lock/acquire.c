@@ -17,7 +17,6 @@
 #include "state/fastpath.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 enum {
     TRY_LEAST_PART = 4, /* a try repeats its attempt only if this part of its time (1/4),
@@ -263,25 +262,6 @@ static int64_t end(struct rlk_acquire_op *op)
     return waited;
 }
 
-/* rule: E1, E11 */
-/* The third step. Between the first look and the last, the thread neither takes nor gives
- * back any other lock. */
-static void wait_for_it(struct rlk_acquire_op *op)
-{
-    const struct rlk_acquire_params *params = op->params;
-
-    if (!params->try_once) {
-        op->nested = (struct rlk_nested){ .thread = params->thread,
-                                          .self = op->waiter.self,
-                                          .since = op->waiter.since,
-                                          .mode = params->deadlock,
-                                          .reading = params->reading };
-        rlk_nested_begin_locked(op->lock, &op->nested);
-    }
-    rlk_acquire_wait(op);
-    rlk_nested_end_locked(&op->nested);
-}
-
 static void tell(const struct rlk_acquire_params *params, int rc, int64_t waited)
 {
     if (rc == 0)
@@ -293,14 +273,6 @@ static void tell(const struct rlk_acquire_params *params, int rc, int64_t waited
         rlk_error_clear(); /* the message of an attempt that failed on the way */
     else if (rc == EBUSY || rc == ETIMEDOUT || rc == ECANCELED || rc == ENOTRECOVERABLE)
         rlk_error_set(rc, "%s", rlk_error_text(rc));
-}
-
-/* The library found a deadlock of the thread while it waited. Frees the text. */
-static void tell_cycle(int rc, char *cycle)
-{
-    if (rc == EDEADLK)
-        rlk_error_set(rc, "deadlock: %s", cycle);
-    free(cycle);
 }
 
 int rlk_acquire(const struct rlk_acquire_params *params)
@@ -330,7 +302,7 @@ int rlk_acquire(const struct rlk_acquire_params *params)
             over = op.judge(&op);
         }
         if (!over && op.look)
-            wait_for_it(&op);
+            rlk_acquire_wait(&op);
         reg->waiters_now -= !params->try_once;
         waited = end(&op);
         rc = op.rc;
@@ -341,7 +313,5 @@ int rlk_acquire(const struct rlk_acquire_params *params)
     if (rests)
         rlk_fastpath_prepare(params->thread);
     tell(params, rc, waited);
-    if (lock && op.nested.cycle)
-        tell_cycle(rc, op.nested.cycle);
     return rc;
 }

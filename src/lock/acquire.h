@@ -23,7 +23,6 @@ struct rlk_acquire_params {
     bool robust;
     struct rlk_handoff handoff;
     uint8_t prefer; /* of a read-write lock: RLOCK_RWLOCK_PREFER_*, PHASE_FAIR */
-    int deadlock;   /* RLOCK_DEADLOCK_* */
 };
 
 /*

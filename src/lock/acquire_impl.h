@@ -8,10 +8,7 @@
 #include "client/rpc.h"
 #include "lock/acquire.h"
 #include "state/handoff.h"
-#include "state/nested.h"
 #include "state/readshare.h"
-
-#include <errno.h>
 
 /* What an answer to acquire means. */
 enum rlk_verdict {
@@ -37,7 +34,6 @@ struct rlk_acquire_op {
     const struct rlk_acquire_params *params;
     struct rlk_lock *lock;
     struct rlk_waiter waiter; /* the thread; linked while it waits */
-    struct rlk_nested nested; /* its wait, if the thread is inside another lock */
     struct rlk_hold *hold;    /* of the request; one reference; NULL: none */
     unsigned open_to;         /* hold->request.open_to, which is gone when the hold is
                                  entered */
@@ -221,14 +217,6 @@ void rlk_acquire_count_wait(struct rlk_acquire_op *op);
  * requester, and is to make an attempt. False: it waits first, or the call is over
  * (op->look is NULL). */
 bool rlk_acquire_begin_asking(struct rlk_acquire_op *op);
-/* rule: E8 */
-/* A code to give up with, for another reason than the deadline; or 0. */
-static inline int rlk_acquire_called_off(const struct rlk_acquire_op *op)
-{
-    return op->nested.victim                               ? EDEADLK
-           : atomic_load(&op->params->client->interrupted) ? ECANCELED
-                                                           : 0;
-}
 /* A requester looks, and judges the answer to its attempt. */
 bool rlk_acquire_look_asking(struct rlk_acquire_op *op);
 bool rlk_acquire_judge_asking(struct rlk_acquire_op *op);

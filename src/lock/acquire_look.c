@@ -50,9 +50,8 @@ static int judge_failure(struct rlk_acquire_op *op)
         if (rlk_acquire_outage_left(op, op->now) <= 0)
             return answer->code;
     }
-    int rc = rlk_acquire_called_off(op);
-    if (rc != 0)
-        return rc;
+    if (atomic_load(&params->client->interrupted))
+        return ECANCELED;
     int64_t left = rlk_deadline_left(&params->deadline);
     if (left > 0)
         op->pause_ns = rlk_acquire_pause(op, left);
@@ -149,9 +148,8 @@ bool rlk_acquire_look_asking(struct rlk_acquire_op *op)
         rlk_acquire_attempt(op);
         return rlk_acquire_judge_asking(op);
     }
-    int called_off = rlk_acquire_called_off(op);
-    if (called_off != 0)
-        return rlk_acquire_end_with(op, rlk_acquire_give_up(op, called_off));
+    if (atomic_load(&params->client->interrupted))
+        return rlk_acquire_end_with(op, rlk_acquire_give_up(op, ECANCELED));
     int64_t outage = rlk_acquire_outage_left(op, rlk_clock_boot());
     if (outage <= 0)
         return rlk_acquire_end_with(op, rlk_acquire_give_up(op, ENOTCONN));
@@ -239,9 +237,8 @@ static bool stay(struct rlk_acquire_op *op)
     int64_t left = rlk_deadline_left(&params->deadline);
     if (left <= 0)
         return give_up_locally(op, rlk_acquire_deadline_code(op), now);
-    int called_off = rlk_acquire_called_off(op);
-    if (called_off != 0)
-        return give_up_locally(op, called_off, now);
+    if (atomic_load(&params->client->interrupted))
+        return give_up_locally(op, ECANCELED, now);
     if (!lock->current && rlk_acquire_outage_left(op, now) <= 0)
         return give_up_locally(op, ENOTCONN, now);
     rlk_acquire_note_busy(op);

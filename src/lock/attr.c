@@ -26,7 +26,7 @@ int rlk_attr_init(struct rlk_attr *attr, uint32_t magic)
         memset(attr, 0, sizeof(*attr));
         attr->rlk_type = RLK_ATTR_UNSET;
         attr->rlk_handoff_ms = attr->rlk_handoff_count = RLK_ATTR_UNSET;
-        attr->rlk_retain_ms = attr->rlk_deadlock = RLK_ATTR_UNSET;
+        attr->rlk_retain_ms = RLK_ATTR_UNSET;
         attr->rlk_magic = magic;
     }
     return rlk_call_leave(
@@ -74,22 +74,6 @@ int rlk_attr_getfencing(const struct rlk_attr *attr, uint32_t magic, int *ret_fe
 {
     RLK_ATTR_CALL(attr, magic, rlk_error_argument_there("ret_fencing", ret_fencing),
                   *ret_fencing = attr->rlk_fencing);
-}
-
-int rlk_attr_setdeadlock(struct rlk_attr *attr, uint32_t magic, int deadlock)
-{
-    RLK_ATTR_CALL(attr, magic,
-                  rlk_error_argument_in("deadlock", deadlock, RLOCK_DEADLOCK_TELL,
-                                        RLOCK_DEADLOCK_OFF),
-                  attr->rlk_deadlock = deadlock);
-}
-
-int rlk_attr_getdeadlock(const struct rlk_attr *attr, uint32_t magic, int *ret_deadlock)
-{
-    RLK_ATTR_CALL(attr, magic, rlk_error_argument_there("ret_deadlock", ret_deadlock),
-                  *ret_deadlock = attr->rlk_deadlock == RLK_ATTR_UNSET
-                                      ? RLOCK_DEADLOCK_TELL
-                                      : attr->rlk_deadlock);
 }
 
 int rlk_attr_setoutage(struct rlk_attr *attr, uint32_t magic, int outage)

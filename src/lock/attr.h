@@ -6,8 +6,7 @@
 
 #include "lock/handle.h"
 
-#define RLK_ATTR_UNSET                                                                   \
-    (-1) /* rlk_type, rlk_handoff_*, rlk_retain_ms, rlk_deadlock: not set */
+#define RLK_ATTR_UNSET (-1) /* rlk_type, rlk_handoff_*, rlk_retain_ms: not set */
 
 /* Whether `attr` is an object of that type; if not, the message says what is wrong. */
 bool rlk_client_api_attr_good(const rlock_clientattr_t *attr); /* of a client */
@@ -33,8 +32,6 @@ int rlk_attr_setlease(struct rlk_attr *attr, uint32_t magic, long lease_ms);
 int rlk_attr_getlease(const struct rlk_attr *attr, uint32_t magic, long *ret_lease_ms);
 int rlk_attr_setfencing(struct rlk_attr *attr, uint32_t magic, int fencing);
 int rlk_attr_getfencing(const struct rlk_attr *attr, uint32_t magic, int *ret_fencing);
-int rlk_attr_setdeadlock(struct rlk_attr *attr, uint32_t magic, int deadlock);
-int rlk_attr_getdeadlock(const struct rlk_attr *attr, uint32_t magic, int *ret_deadlock);
 int rlk_attr_setoutage(struct rlk_attr *attr, uint32_t magic, int outage);
 int rlk_attr_getoutage(const struct rlk_attr *attr, uint32_t magic, int *ret_outage);
 int rlk_attr_setclient(struct rlk_attr *attr, uint32_t magic, rlock_client_t *client);

@@ -17,8 +17,7 @@ _Static_assert(sizeof(rlock_stats_t) == 4096, "part of the ABI");
 _Static_assert(offsetof(rlock_stats_t, messages_ignored) == 23 * 8, "part of the ABI");
 _Static_assert(offsetof(rlock_stats_t, wait_time) == 30 * 8, "part of the ABI");
 _Static_assert(offsetof(rlock_stats_t, cond_waits) == 203 * 8, "part of the ABI");
-_Static_assert(offsetof(rlock_stats_t, deadlocks) == 253 * 8, "part of the ABI");
-_Static_assert(offsetof(rlock_stats_t, rlk_reserved) == 255 * 8, "part of the ABI");
+_Static_assert(offsetof(rlock_stats_t, rlk_reserved) == 253 * 8, "part of the ABI");
 
 /* ---- attributes */
 
@@ -78,21 +77,6 @@ LONG_ATTR(connecttimeout, rlk_connecttimeout_ms, RLK_TIMEOUT_MIN_MS, RLK_TIMEOUT
 LONG_ATTR(handoffms, rlk_handoff_ms, 0, RLK_HANDOFF_MAX_MS)
 LONG_ATTR(retain, rlk_retain_ms, 0, RLK_RETAIN_MAX_MS)
 LONG_ATTR(maxskew, rlk_maxskew_ms, RLK_SKEW_UNSET, RLK_SKEW_MAX_MS)
-LONG_ATTR(deadlockms, rlk_deadlock_ms, 0, RLK_DEADLOCK_MAX_MS)
-
-int rlock_clientattr_setdeadlock(rlock_clientattr_t *attr, int deadlock)
-{
-    ATTR_CALL(attr,
-              rlk_error_argument_in("deadlock", deadlock, RLOCK_DEADLOCK_TELL,
-                                    RLOCK_DEADLOCK_OFF),
-              attr->rlk_deadlock = deadlock);
-}
-
-int rlock_clientattr_getdeadlock(const rlock_clientattr_t *attr, int *ret_deadlock)
-{
-    ATTR_CALL(attr, rlk_error_argument_there("ret_deadlock", ret_deadlock),
-              *ret_deadlock = attr->rlk_deadlock);
-}
 
 int rlock_clientattr_sethandoffcount(rlock_clientattr_t *attr, int count)
 {
@@ -427,8 +411,6 @@ static void copy_stats(struct rlock_client *client, rlock_stats_t *stats)
     COPY(signals);
     COPY(broadcasts);
     COPY(signals_deferred);
-    COPY(deadlocks);
-    COPY(deadlock_probes);
 #undef COPY
     rlk_histogram_show(&client->round_trips, &stats->round_trip_time);
 }

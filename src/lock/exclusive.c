@@ -182,11 +182,7 @@ int rlk_exclusive_retake(struct rlk_handle *handle, int kind, unsigned levels,
                          long lease_ms)
 {
     const struct rlk_lock_args args = {
-        .handle = handle,
-        .kind = kind,
-        .form = RLK_FORM_LOCK,
-        .lease_ms = lease_ms,
-        .must_have = true,
+        .handle = handle, .kind = kind, .form = RLK_FORM_LOCK, .lease_ms = lease_ms
     };
     int rc = rlk_handle_args_first(&args);
 

@@ -51,7 +51,6 @@ static int fill(struct rlk_handle *handle, int kind, const struct rlk_attr *attr
         made.rlk_handoff_ms = attr->rlk_handoff_ms + 1;
         made.rlk_handoff_count = attr->rlk_handoff_count + 1;
         made.rlk_retain_ms = attr->rlk_retain_ms + 1;
-        made.rlk_deadlock = (uint8_t)(attr->rlk_deadlock + 1);
     }
     if (name) {
         size_t len = strnlen(name, RLOCK_NAME_MAX + 1);
@@ -266,21 +265,6 @@ static uint8_t rwlock_kind(const struct rlk_handle *handle)
                                                : (uint8_t)(handle->rlk_type - 1);
 }
 
-/* rule: E7 */
-/* What a deadlock does to a thread that waits for the lock. */
-static int deadlock_mode(const struct rlk_lock_args *d, const struct rlk_config *config)
-{
-    const struct rlk_handle *handle = d->handle;
-    int type = handle->rlk_type != 0 ? handle->rlk_type - 1 : config->mutex_type;
-    int mode = handle->rlk_deadlock != 0 ? handle->rlk_deadlock - 1
-               : d->kind != RLK_KIND_RWLOCK && type == RLOCK_MUTEX_ERRORCHECK &&
-                       config->deadlock != RLOCK_DEADLOCK_OFF
-                   ? RLOCK_DEADLOCK_FAIL
-                   : config->deadlock;
-
-    return mode == RLOCK_DEADLOCK_FAIL && d->must_have ? RLOCK_DEADLOCK_TELL : mode;
-}
-
 /* A thread has one resident holder. Drops that of another lock, or of a hold that has
  * ended, because the thread may need one for this lock. */
 static void drop_stale(struct rlk_thread *thread, const struct rlk_handle *handle)
@@ -314,7 +298,6 @@ int rlk_handle_args_first(const struct rlk_lock_args *d)
     if (rc != 0)
         return rc;
     params.handoff = rlk_handle_handoff(handle, params.client);
-    params.deadlock = deadlock_mode(d, &params.client->config);
     params.lease_ms = d->lease_ms != 0            ? d->lease_ms
                       : handle->rlk_lease_ms != 0 ? handle->rlk_lease_ms
                                                   : params.client->config.lease_ms;

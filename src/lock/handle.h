@@ -160,8 +160,7 @@ struct rlk_lock_args {
     enum rlk_form form;
     clockid_t clock; /* TIMED */
     const struct timespec *abstime;
-    long lease_ms;  /* 0: the default, renewed */
-    bool must_have; /* the thread may not give up because of a deadlock */
+    long lease_ms; /* 0: the default, renewed */
 };
 
 /* Handle, lease and clock of a call: 0, EINVAL, ENOTSUP. */

@@ -54,16 +54,6 @@ int rlock_mutexattr_getoutage(const rlock_mutexattr_t *attr, int *ret_outage)
     return rlk_attr_getoutage(CONST_BASE(attr), RLK_MAGIC_MUTEXATTR, ret_outage);
 }
 
-int rlock_mutexattr_setdeadlock(rlock_mutexattr_t *attr, int deadlock)
-{
-    return rlk_attr_setdeadlock(BASE(attr), RLK_MAGIC_MUTEXATTR, deadlock);
-}
-
-int rlock_mutexattr_getdeadlock(const rlock_mutexattr_t *attr, int *ret_deadlock)
-{
-    return rlk_attr_getdeadlock(CONST_BASE(attr), RLK_MAGIC_MUTEXATTR, ret_deadlock);
-}
-
 int rlock_mutexattr_setclient(rlock_mutexattr_t *attr, rlock_client_t *client)
 {
     return rlk_attr_setclient(BASE(attr), RLK_MAGIC_MUTEXATTR, client);

@@ -53,16 +53,6 @@ int rlock_rwlockattr_getoutage(const rlock_rwlockattr_t *attr, int *ret_outage)
     return rlk_attr_getoutage(CONST_BASE(attr), RLK_MAGIC_RWLOCKATTR, ret_outage);
 }
 
-int rlock_rwlockattr_setdeadlock(rlock_rwlockattr_t *attr, int deadlock)
-{
-    return rlk_attr_setdeadlock(BASE(attr), RLK_MAGIC_RWLOCKATTR, deadlock);
-}
-
-int rlock_rwlockattr_getdeadlock(const rlock_rwlockattr_t *attr, int *ret_deadlock)
-{
-    return rlk_attr_getdeadlock(CONST_BASE(attr), RLK_MAGIC_RWLOCKATTR, ret_deadlock);
-}
-
 int rlock_rwlockattr_setclient(rlock_rwlockattr_t *attr, rlock_client_t *client)
 {
     return rlk_attr_setclient(BASE(attr), RLK_MAGIC_RWLOCKATTR, client);

@@ -45,8 +45,8 @@ static bool is(const char *text, size_t len, const char *literal)
     return len == strlen(literal) && memcmp(text, literal, len) == 0;
 }
 
-/* The ids, each with its ticket if they have tickets. */
-static bool parse_ids(struct cursor *c, struct rlk_mail *mail, bool tickets)
+/* The ids, each with its ticket. */
+static bool parse_ids(struct cursor *c, struct rlk_mail *mail)
 {
     uint64_t count;
 
@@ -55,9 +55,9 @@ static bool parse_ids(struct cursor *c, struct rlk_mail *mail, bool tickets)
     mail->grant_count = (size_t)count;
     for (size_t i = 0; i < mail->grant_count; i++) {
         struct rlk_mail_grant *grant = &mail->grants[i];
-        uint64_t ticket = 0;
-        if (!word(c, &grant->id, &grant->id_len) ||
-            (tickets && (!number(c, INT64_MAX, &ticket) || ticket == 0)))
+        uint64_t ticket;
+        if (!word(c, &grant->id, &grant->id_len) || !number(c, INT64_MAX, &ticket) ||
+            ticket == 0)
             return false;
         grant->ticket = (int64_t)ticket;
     }
@@ -72,27 +72,10 @@ static bool parse_grant(struct cursor *c, struct rlk_mail *mail)
         !number(c, INT64_MAX, &mail->token_count))
         return false;
     mail->flags = (unsigned)flags;
-    return parse_ids(c, mail, true);
+    return parse_ids(c, mail);
 }
 
-static bool parse_probe(struct cursor *c, struct rlk_mail *mail)
-{
-    struct rlk_mail_probe *probe = &mail->probe;
-    uint64_t hops;
-    size_t len;
-
-    if (!word(c, &probe->initiator, &len) || len != RLK_UUID_LEN ||
-        !number(c, UINT64_MAX, &probe->nonce) || !number(c, RLK_MAIL_HOPS_MAX, &hops) ||
-        !word(c, &probe->victim, &probe->victim_len) ||
-        !number(c, UINT64_MAX, &probe->digest) ||
-        !word(c, &probe->path, &probe->path_len))
-        return false;
-    probe->hops = (unsigned)hops;
-    return probe->path_len <= RLK_MAIL_PATH_MAX &&
-           probe->victim_len <= RLK_MAIL_VICTIM_MAX && parse_ids(c, mail, false);
-}
-
-/* rule: V19, E10 */
+/* rule: V19 */
 bool rlk_mailbox_parse(struct rlk_mail *ret_mail, const char *text, size_t len)
 {
     struct cursor c = { text, text + len };
@@ -108,11 +91,7 @@ bool rlk_mailbox_parse(struct rlk_mail *ret_mail, const char *text, size_t len)
             return false;
     } else if (is(kind, kind_len, "woken")) {
         ret_mail->kind = RLK_MAIL_WOKEN;
-        if (!parse_ids(&c, ret_mail, true))
-            return false;
-    } else if (is(kind, kind_len, "probe")) {
-        ret_mail->kind = RLK_MAIL_PROBE;
-        if (!parse_probe(&c, ret_mail))
+        if (!parse_ids(&c, ret_mail))
             return false;
     } else if (is(kind, kind_len, "lost") || is(kind, kind_len, "wanted")) {
         ret_mail->kind = kind[0] == 'l' ? RLK_MAIL_LOST : RLK_MAIL_RECALL;

@@ -7,9 +7,7 @@
  * - <version> lost <id> <name>
  * - <version> wanted <id> <name>
  * - <version> woken <n> (<id> <ticket>)*n <name>; the name is a condition's
- * - <version> probe <uuid of the initiator> <nonce> <hops> <victim so far> <digest>
- * <path> <n> <id>*n <name>; to find deadlocks (state/chase.h) The parser ignores unknown
- * versions and kinds, so that versions of the library can mix.
+ * The parser ignores unknown versions and kinds, so that versions of the library can mix.
  */
 #ifndef RLK_MAILBOX_H
 #define RLK_MAILBOX_H
@@ -20,16 +18,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-    RLK_MAIL_GRANTS_MAX = 256,
-    /* of a probe: its hops, its path, and the key of its victim */
-    RLK_MAIL_HOPS_MAX = 64,
-    RLK_MAIL_PATH_MAX = 4096,
-    RLK_MAIL_VICTIM_MAX = RLK_UUID_LEN + 21
-};
+enum { RLK_MAIL_GRANTS_MAX = 256 };
 
 /* The longest message of the library: a grant to so many ids, with the longest ids,
- * tickets and names. (A probe has a path of up to 4,096 bytes, but no tickets.) */
+ * tickets and names. */
 enum {
     RLK_MAIL_SIZE_MAX =
         128 + RLK_MAIL_GRANTS_MAX * (RLK_ID_SIZE + sizeof(" 9223372036854775807 ")) +
@@ -42,32 +34,17 @@ struct rlk_mail_grant {
     int64_t ticket;
 };
 
-struct rlk_mail_probe {
-    const char *initiator; /* RLK_UUID_LEN bytes */
-    uint64_t nonce, digest;
-    unsigned hops;
-    const char *victim, *path;
-    size_t victim_len, path_len;
-};
-
 struct rlk_mail {
-    enum {
-        RLK_MAIL_GRANT,
-        RLK_MAIL_LOST,
-        RLK_MAIL_RECALL,
-        RLK_MAIL_WOKEN,
-        RLK_MAIL_PROBE
-    } kind;
+    enum { RLK_MAIL_GRANT, RLK_MAIL_LOST, RLK_MAIL_RECALL, RLK_MAIL_WOKEN } kind;
     const char *name;
     size_t name_len;
     unsigned flags; /* GRANT; and the next line */
     uint64_t token, token_count;
-    size_t grant_count; /* WOKEN, too; of waits. PROBE: of holds, without tickets */
+    size_t grant_count; /* WOKEN, too; of waits */
     struct rlk_mail_grant grants[RLK_MAIL_GRANTS_MAX];
     /* LOST, RECALL */
     const char *id;
     size_t id_len;
-    struct rlk_mail_probe probe; /* PROBE */
 };
 
 /* Points into `text`. False: not a message of this version. */

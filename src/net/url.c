@@ -44,8 +44,6 @@ enum parameter {
     PARAMETER_REPLICAS,
     PARAMETER_WAITAOF,
     PARAMETER_MAXSKEW,
-    PARAMETER_DEADLOCKMS,
-    PARAMETER_DEADLOCK,
     PARAMETER_CAFILE, /* this and the following: url_tls.c */
     PARAMETER_CADIR,
     PARAMETER_CERTFILE,
@@ -80,8 +78,6 @@ static const struct {
     [PARAMETER_REPLICAS] = { "replicas", 0, RLK_CONFIRM_REPLICAS_MAX },
     [PARAMETER_WAITAOF] = { "waitaof", 0, 1 },
     [PARAMETER_MAXSKEW] = { "maxskew", 0, RLK_SKEW_MAX_MS },
-    [PARAMETER_DEADLOCKMS] = { "deadlockms", 0, RLK_DEADLOCK_MAX_MS },
-    [PARAMETER_DEADLOCK] = { "deadlock", 0, 0 },
     [PARAMETER_CAFILE] = { "cafile", 0, 0 },
     [PARAMETER_CADIR] = { "cadir", 0, 0 },
     [PARAMETER_CERTFILE] = { "certfile", 0, 0 },
@@ -128,19 +124,6 @@ static int set_mutex_type(struct parse *p, struct rlk_url_slice value)
     return 0;
 }
 
-static int set_deadlock(struct parse *p, struct rlk_url_slice value)
-{
-    if (rlk_url_equals(value, "tell"))
-        p->config->deadlock = RLOCK_DEADLOCK_TELL;
-    else if (rlk_url_equals(value, "fail"))
-        p->config->deadlock = RLOCK_DEADLOCK_FAIL;
-    else if (rlk_url_equals(value, "off"))
-        p->config->deadlock = RLOCK_DEADLOCK_OFF;
-    else
-        return rlk_error_set(EINVAL, "URL: deadlock is not tell, fail or off");
-    return 0;
-}
-
 static int set_number(struct parse *p, enum parameter which, struct rlk_url_slice value)
 {
     struct rlk_config *config = p->config;
@@ -155,7 +138,6 @@ static int set_number(struct parse *p, enum parameter which, struct rlk_url_slic
         [PARAMETER_REPLICAS] = &config->wait.replicas,
         [PARAMETER_WAITAOF] = &config->wait.aof,
         [PARAMETER_MAXSKEW] = &config->max_skew_ms,
-        [PARAMETER_DEADLOCKMS] = &config->deadlock_ms,
     };
     return rlk_url_number(value, parameters[which].name, parameters[which].min,
                           parameters[which].max, fields[which]);
@@ -237,8 +219,6 @@ static int set_parameter(struct parse *p, enum parameter which, struct rlk_url_s
         rc = set_db(p, value);
     else if (which == PARAMETER_MUTEXTYPE)
         rc = set_mutex_type(p, value);
-    else if (which == PARAMETER_DEADLOCK)
-        rc = set_deadlock(p, value);
     else if (which == PARAMETER_GUARD)
         rc = set_guard(p, value);
     else if (which == PARAMETER_ADDRESSMAP)

@@ -72,9 +72,7 @@ struct rlk_config {
     int mutex_type;
     long handoff_ms, handoff_count; /* 0: off */
     long retain_ms;
-    long deadlock_ms; /* 0: nobody looks for deadlocks */
-    int deadlock;     /* RLOCK_DEADLOCK_* */
-    int guard;        /* RLOCK_GUARD_* */
+    int guard; /* RLOCK_GUARD_* */
     struct rlk_confirm wait;
     long max_skew_ms;     /* how far the clocks of servers may be apart, */
     bool skew_is_initial; /* as far as nobody has set it */
@@ -97,10 +95,7 @@ enum {
     RLK_HANDOFF_MAX_COUNT = 1000000000,
     RLK_SKEW_MAX_MS = 10000,
     RLK_SKEW_UNSET = -1, /* by the kind of the URL */
-    RLK_DEADLOCK_MAX_MS = 86400000,
-    RLK_DEADLOCK_MIN_MS = 10, /* a shorter time counts as this one */
-    RLK_DEADLOCK_MS = 1000,   /* the defaults: this and the next two */
-    RLK_HANDOFF_MS = 10,
+    RLK_HANDOFF_MS = 10, /* the defaults */
     RLK_HANDOFF_COUNT = 1000
 };
 

@@ -9,8 +9,6 @@
 
 #include "state/hold.h"
 
-struct rlk_chase;
-
 /* A thread that waits for a lock; on its stack. Guarded by the registry's mu. */
 struct rlk_waiter {
     struct rlk_list link;
@@ -49,9 +47,6 @@ struct rlk_queue {
     struct rlk_waiter *requester; /* the waiter that asks for all; NULL if in_order */
     struct rlk_waiter *woken;     /* on its way to a RETAINED hold */
     struct rlk_timer timer;       /* next refresh */
-    struct rlk_list nested;       /* nested waits for the lock (nested.h), oldest first */
-    struct rlk_timer chase_timer; /* next round of probes, while there are such */
-    struct rlk_chase *chase;      /* chase.h; NULL: no round has left yet */
     bool poll_again;    /* a reason for another refresh came up while one was in flight */
     bool round_open;    /* the refresh in flight could not name all holds that wait */
     bool going_on;      /* a hand-over that the server stopped half-way is to go on (T11);

@@ -18,9 +18,7 @@ enum rlk_timer_tag {
     RLK_TIMER_CONDITION,
     RLK_TIMER_HOLD,
     RLK_TIMER_LOCK,
-    RLK_TIMER_LOOK,
-    RLK_TIMER_CHASE, /* of a lock's queue: the next round of probes */
-    RLK_TIMER_PROBES /* of the registry: probes that could not be sent */
+    RLK_TIMER_LOOK
 };
 
 enum rlk_op_kind {
@@ -28,13 +26,12 @@ enum rlk_op_kind {
     RLK_OP_RENEW,
     RLK_OP_RELEASE,
     RLK_OP_DOWNGRADE,
-    RLK_OP_REFRESH,          /* about a lock */
-    RLK_OP_RENEW_READS,      /* about a lock */
-    RLK_OP_BURY,             /* about a dead process (peer_watch.h) */
-    RLK_OP_WAIT,             /* for replicas, behind renewals (P14) */
-    RLK_OP_CONDITION_POLL,   /* about a condition (condition.h) */
-    RLK_OP_CONDITION_SIGNAL, /* likewise */
-    RLK_OP_PROBE             /* to find deadlocks (chase.h) */
+    RLK_OP_REFRESH,         /* about a lock */
+    RLK_OP_RENEW_READS,     /* about a lock */
+    RLK_OP_BURY,            /* about a dead process (peer_watch.h) */
+    RLK_OP_WAIT,            /* for replicas, behind renewals (P14) */
+    RLK_OP_CONDITION_POLL,  /* about a condition (condition.h) */
+    RLK_OP_CONDITION_SIGNAL /* likewise */
 };
 
 /* A request of the watchdog in flight. */

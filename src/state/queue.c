@@ -18,8 +18,7 @@ const struct rlk_queue rlk_queue_none = { .asks = EMPTY(asks),
                                           .waiters = EMPTY(waiters),
                                           .readers = EMPTY(readers),
                                           .reads = EMPTY(reads),
-                                          .leaving = EMPTY(leaving),
-                                          .nested = EMPTY(nested) };
+                                          .leaving = EMPTY(leaving) };
 
 static void init_queue(struct rlk_queue *queue, struct rlk_lock *lock)
 {
@@ -32,11 +31,9 @@ static void init_queue(struct rlk_queue *queue, struct rlk_lock *lock)
     rlk_list_init(&queue->readers);
     rlk_list_init(&queue->reads);
     rlk_list_init(&queue->leaving);
-    rlk_list_init(&queue->nested);
     rlk_list_init(&queue->refresh.op.link);
     rlk_list_init(&queue->renewal.op.link);
     queue->timer.tag = RLK_TIMER_LOCK;
-    queue->chase_timer.tag = RLK_TIMER_CHASE;
 }
 
 bool rlk_queue_make_locked(struct rlk_lock *lock)
@@ -62,8 +59,6 @@ void rlk_queue_end_locked(struct rlk_lock *lock)
     if (!rlk_lock_has_queue(lock))
         return;
     rlk_timer_disarm(&reg->timers, &queue->timer);
-    rlk_timer_disarm(&reg->timers, &queue->chase_timer);
-    free(queue->chase);
     free(queue->refresh.holds);
     free(queue->renewal.holds);
     lock->queue = (struct rlk_queue *)&rlk_queue_none;
@@ -82,8 +77,8 @@ bool rlk_queue_is_quiet(const struct rlk_lock *lock)
     const struct rlk_queue *queue = lock->queue;
     return queue->users == 0 && rlk_list_empty(&queue->asks) &&
            rlk_list_empty(&queue->tries) && rlk_list_empty(&queue->leaving) &&
-           rlk_list_empty(&queue->waiters) && rlk_list_empty(&queue->nested) &&
-           !rlk_kinds[lock->kind].read_letter && lock->kind != RLK_KIND_WATCH &&
-           !queue->requester && !queue->woken && !queue->going_on &&
-           queue->channel_wanted == 0 && !queue->channel_listed && !queue->channel_joined;
+           rlk_list_empty(&queue->waiters) && !rlk_kinds[lock->kind].read_letter &&
+           lock->kind != RLK_KIND_WATCH && !queue->requester && !queue->woken &&
+           !queue->going_on && queue->channel_wanted == 0 && !queue->channel_listed &&
+           !queue->channel_joined;
 }

@@ -38,7 +38,6 @@ int rlk_registry_init(struct rlk_registry *reg)
     rlk_list_init(&reg->wakes);
     rlk_list_init(&reg->fastpaths);
     rlk_condition_init(&reg->conditions);
-    rlk_chase_init(&reg->chases);
     reg->armed = RLK_NEVER;
     reg->look_timer.tag = RLK_TIMER_LOOK;
     reg->wakers = 0;

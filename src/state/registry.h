@@ -14,7 +14,6 @@
 #include "base/bell.h"
 #include "base/histogram.h"
 #include "base/random.h"
-#include "state/chase.h"
 #include "state/condition.h"
 #include "state/intent.h"
 #include "state/lock.h"
@@ -28,8 +27,7 @@ struct rlk_counters {
         refreshes, losses, owners_died, connects, connect_failures, reconnects,
         unknown_outcomes, background_releases, messages, messages_ignored, risks,
         refusals, script_loads, events, outages, outage_ns, burials, cond_waits,
-        cond_wakeups, cond_needless, cond_timeouts, signals, broadcasts, signals_deferred,
-        deadlocks, deadlock_probes;
+        cond_wakeups, cond_needless, cond_timeouts, signals, broadcasts, signals_deferred;
 };
 #define RLK_COUNT(counter) atomic_fetch_add_explicit(&(counter), 1, memory_order_relaxed)
 
@@ -39,9 +37,7 @@ struct rlk_registry {
     const char *uuid;
     struct rlk_counters *counters;
     int64_t presence_ns;
-    int64_t skew_ns; /* taken off every D (P17); */
-    int64_t
-        deadlock_ns; /* how long a nested wait lasts before probes leave; 0: none do */
+    int64_t skew_ns;      /* taken off every D (P17); */
     bool skew_is_initial; /* nobody has set it: less is taken off a short lease */
     /* when a caller that asked in place of the watchdog last reached no server; 0: a
      * server was reached since. Guarded by mu */
@@ -91,8 +87,6 @@ struct rlk_registry {
     size_t retained_count;     /* holds that are retained for a time */
     bool interrupted;
     struct rlk_conditions conditions;
-    struct rlk_chases chases;
-    uint64_t nested_count;         /* nested waits so far */
     struct rlk_intent_table slots; /* what other processes find when this one is dead */
     bool recovers;     /* the client looks for dead processes while a wait lasts
                           (peer_watch.h) */
@@ -185,11 +179,6 @@ void rlk_registry_doubt_some_locked(struct rlk_registry *reg, int64_t now,
  * process neither asks with this id, nor holds it, nor gives it back. Then nothing
  * changes and nothing is sent: otherwise a sender of such messages could cause requests
  * (T7). */
-
-/* The hold with this id, in whatever state; NULL: none. */
-struct rlk_hold *rlk_registry_find_locked(struct rlk_registry *reg,
-                                          const struct rlk_id *id, const char *name,
-                                          size_t name_len);
 
 /* A grant. If its id was given up, it is released at once. A grant for an id that this
  * process had queued, and has no more, is released once, too (L2). */

@@ -29,7 +29,6 @@ void rlk_registry_shut_locked(struct rlk_registry *reg)
             rlk_queue_went_on_locked(RLK_CONTAINER_OF(t, struct rlk_queue, timer)->lock);
     }
     rlk_condition_shut_locked(reg);
-    rlk_chase_shut_locked(reg);
     struct rlk_holder *holder;
     while ((holder = rlk_holder_next_news_locked(reg)) != NULL)
         rlk_holder_told_locked(holder);

@@ -54,14 +54,6 @@ static struct rlk_hold *find_hold(struct rlk_lock *lock, const struct rlk_id *id
     return hold;
 }
 
-struct rlk_hold *rlk_registry_find_locked(struct rlk_registry *reg,
-                                          const struct rlk_id *id, const char *name,
-                                          size_t name_len)
-{
-    struct rlk_lock *lock = find_named(reg, id, name, name_len);
-    return lock ? find_hold(lock, id) : NULL;
-}
-
 /* The id is over, but the server has granted it the lock: the grant is given back at once
  * (T7), because others would wait for its TTL. No request of this id is under way that
  * would need a marker. */

@@ -21,7 +21,6 @@
 #define RLK_HEAD_SIZE offsetof(struct rlk_handle, rlk_name)
 
 struct rlk_holder;
-struct rlk_nested;
 
 /* How often a thread entered and left by the fast path (fastpath.h). Only the thread
  * itself counts. The counted_ fields, how much the client's statistics have of it, are
@@ -54,11 +53,6 @@ struct rlk_thread {
     size_t table_size;         /* a power of two */
     struct rlk_thread
         *inherited; /* if its thread went on in a child: the next such record */
-    /* the client with which the thread waits while it is inside a lock, as its number
-     * plus 1; 0: it does not. See nested.h */
-    _Atomic uint64_t nested_in;
-    struct rlk_nested
-        *nested; /* that wait; guarded by the mu of that client's registry */
     char fast_head[RLK_HEAD_SIZE]; /* of the handle that left the resident holder */
 };
 

@@ -87,8 +87,6 @@ static void call_clientattr(void)
     BOTH_WAYS(waitaof, 1, 2, &number);
     BOTH_WAYS(maxskew, 5, -2, &ms);
     BOTH_WAYS(retain, 5, -1, &ms);
-    BOTH_WAYS(deadlockms, 5, -1, &ms);
-    BOTH_WAYS(deadlock, RLOCK_DEADLOCK_FAIL, 99, &number);
 #undef BOTH_WAYS
     CALL(0, rlock_clientattr_setcredentials, &attr, "user", "password");
     CALL(EINVAL, rlock_clientattr_setcredentials, &attr, "user", NULL);
@@ -142,7 +140,6 @@ static void call_mutexattr(void)
     ATTR_WAYS(mutex, handoffms, 5, -1, EINVAL, &ms);
     ATTR_WAYS(mutex, handoffcount, 5, -1, EINVAL, &number);
     ATTR_WAYS(mutex, retain, 5, -1, EINVAL, &ms);
-    ATTR_WAYS(mutex, deadlock, RLOCK_DEADLOCK_FAIL, 99, EINVAL, &number);
     ATTR_WAYS(mutex, client, client, no_client, EINVAL, &c);
     CALL(0, rlock_mutexattr_destroy, &attr);
     CALL(EINVAL, rlock_mutexattr_destroy, &attr);
@@ -181,7 +178,6 @@ static void call_rwlockattr(void)
     ATTR_WAYS(rwlock, lease, 1000, 1, EINVAL, &ms);
     ATTR_WAYS(rwlock, retain, 5, -1, EINVAL, &ms);
     ATTR_WAYS(rwlock, fencing, 1, 2, EINVAL, &number);
-    ATTR_WAYS(rwlock, deadlock, RLOCK_DEADLOCK_FAIL, 99, EINVAL, &number);
     ATTR_WAYS(rwlock, outage, RLOCK_OUTAGE_FAIL, 99, EINVAL, &number);
     ATTR_WAYS(rwlock, client, client, no_client, EINVAL, &c);
     CALL(0, rlock_rwlockattr_destroy, &attr);

@@ -7,7 +7,7 @@
  * "done TAG answer".
  *
  *   open URL [lease=MS] [presence=MS] [commandtimeout=MS] [connecttimeout=MS]
- *        [maxconnections=N] [mutextype=N] [deadlockms=MS] [deadlock=tell|fail|off]
+ *        [maxconnections=N] [mutextype=N]
  *                     opens a client; "ok N"; it is then the current one
  *   use N             makes client N the current one; 0: the default client
  *   close [N]
@@ -16,7 +16,7 @@
  *
  *   init H NAME [type=recursive|errorcheck|normal] [lease=MS] [fencing=1] [pshared=1]
  *        [robust=1]
- *        [outage=wait|fail|abort] [deadlock=tell|fail|off] [fair=1] [rwlock=1 [kind=N]]
+ *        [outage=wait|fail|abort] [fair=1] [rwlock=1 [kind=N]]
  *                     makes a handle H of the current client: of a mutex, a fair lock, or
  *                     a read-write lock, for which lock, trylock ... are to write
  *   destroy H

@@ -180,8 +180,7 @@ void find_exclusive(const char *tag, struct rlock_mutex **ret_mutex,
 static void on_event(const rlock_event_t *event, void *arg)
 {
     static const char *const kinds[] = { "AT_RISK",    "SAFE_AGAIN",   "LOST",
-                                         "OWNER_DIED", "DISCONNECTED", "CONNECTED",
-                                         "DEADLOCK" };
+                                         "OWNER_DIED", "DISCONNECTED", "CONNECTED" };
     static const char *const types[] = { "-",      "mutex",    "fair",
                                          "rwlock", "redisson", "condition" };
     (void)arg;
@@ -191,13 +190,6 @@ static void on_event(const rlock_event_t *event, void *arg)
         event->mode == RLOCK_MODE_READ ? "read" : "exclusive",
         event->reason ? event->reason : "");
     exit_at_event(kinds[event->kind]);
-}
-
-static int deadlock_of(const char *deadlock)
-{
-    return strcmp(deadlock, "fail") == 0  ? RLOCK_DEADLOCK_FAIL
-           : strcmp(deadlock, "off") == 0 ? RLOCK_DEADLOCK_OFF
-                                          : RLOCK_DEADLOCK_TELL;
 }
 
 static int set_client_options(rlock_clientattr_t *attr, const struct words *w)
@@ -212,7 +204,6 @@ static int set_client_options(rlock_clientattr_t *attr, const struct words *w)
         { "connecttimeout", rlock_clientattr_setconnecttimeout },
         { "handoffms", rlock_clientattr_sethandoffms },
         { "retain", rlock_clientattr_setretain },
-        { "deadlockms", rlock_clientattr_setdeadlockms },
     };
     int rc = rlock_clientattr_seteventcallback(attr, on_event, NULL);
     for (size_t i = 0; i < sizeof(longs) / sizeof(longs[0]) && rc == 0; i++) {
@@ -226,9 +217,6 @@ static int set_client_options(rlock_clientattr_t *attr, const struct words *w)
     const char *type = option(w, "mutextype");
     if (rc == 0 && type)
         rc = rlock_clientattr_setmutextype(attr, atoi(type));
-    const char *deadlock = option(w, "deadlock");
-    if (rc == 0 && deadlock)
-        rc = rlock_clientattr_setdeadlock(attr, deadlock_of(deadlock));
     return rc;
 }
 
@@ -320,21 +308,21 @@ static void do_stats(const struct words *w, char *answer)
             FIELD(releases) FIELD(waits) FIELD(grants) FIELD(grants_orphaned)
                 FIELD(local_handovers) FIELD(timeouts) FIELD(cancels) FIELD(round_trips)
                     FIELD(renewals) FIELD(renewal_failures) FIELD(refreshes) FIELD(losses)
-                        FIELD(owners_died) FIELD(connects) FIELD(connect_failures) FIELD(
-                            reconnects) FIELD(unknown_outcomes) FIELD(background_releases)
-                            FIELD(messages) FIELD(messages_ignored) FIELD(refusals)
-                                FIELD(burials) FIELD(cond_waits) FIELD(cond_wakeups)
-                                    FIELD(cond_needless) FIELD(cond_timeouts)
-                                        FIELD(signals) FIELD(broadcasts)
-                                            FIELD(signals_deferred) FIELD(deadlocks)
-                                                FIELD(deadlock_probes),
+                        FIELD(owners_died) FIELD(connects) FIELD(connect_failures)
+                            FIELD(reconnects) FIELD(unknown_outcomes)
+                                FIELD(background_releases) FIELD(messages)
+                                    FIELD(messages_ignored) FIELD(refusals) FIELD(burials)
+                                        FIELD(cond_waits) FIELD(cond_wakeups)
+                                            FIELD(cond_needless) FIELD(cond_timeouts)
+                                                FIELD(signals) FIELD(broadcasts)
+                                                    FIELD(signals_deferred),
         s.holds_now, s.waiters_now, s.acquisitions, s.reentries, s.releases, s.waits,
         s.grants, s.grants_orphaned, s.local_handovers, s.timeouts, s.cancels,
         s.round_trips, s.renewals, s.renewal_failures, s.refreshes, s.losses,
         s.owners_died, s.connects, s.connect_failures, s.reconnects, s.unknown_outcomes,
         s.background_releases, s.messages, s.messages_ignored, s.refusals, s.burials,
         s.cond_waits, s.cond_wakeups, s.cond_needless, s.cond_timeouts, s.signals,
-        s.broadcasts, s.signals_deferred, s.deadlocks, s.deadlock_probes);
+        s.broadcasts, s.signals_deferred);
 #undef FIELD
 }
 
@@ -368,8 +356,6 @@ static int outage_of(const char *outage)
             rc = rlock_##type##attr_setpshared(attr, atoi(value));                       \
         if (rc == 0 && (value = option(w, "outage")))                                    \
             rc = rlock_##type##attr_setoutage(attr, outage_of(value));                   \
-        if (rc == 0 && (value = option(w, "deadlock")))                                  \
-            rc = rlock_##type##attr_setdeadlock(attr, deadlock_of(value));               \
     } while (0)
 
 static int init_exclusive(struct handle *h, const struct words *w)

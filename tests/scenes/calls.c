@@ -63,10 +63,6 @@ static void calls_of_clientattr(struct calls *c)
     GOOD(rlock_clientattr_sethandoffcount(&attr, 1000));
     GOOD(rlock_clientattr_gethandoffcount(&attr, &n));
     GOOD(rlock_clientattr_setretain(&attr, 0));
-    GOOD(rlock_clientattr_setdeadlockms(&attr, 1000));
-    GOOD(rlock_clientattr_getdeadlockms(&attr, &ms));
-    GOOD(rlock_clientattr_setdeadlock(&attr, RLOCK_DEADLOCK_TELL));
-    GOOD(rlock_clientattr_getdeadlock(&attr, &n));
     GOOD(rlock_clientattr_getretain(&attr, &ms));
     GOOD(rlock_clientattr_setguard(&attr, RLOCK_GUARD_ON));
     GOOD(rlock_clientattr_getguard(&attr, &n));
@@ -125,8 +121,6 @@ static void calls_of_mutexattr(struct calls *c)
     GOOD(rlock_mutexattr_sethandoffcount(&attr, 1000));
     GOOD(rlock_mutexattr_gethandoffcount(&attr, &n));
     GOOD(rlock_mutexattr_setretain(&attr, 0));
-    GOOD(rlock_mutexattr_setdeadlock(&attr, RLOCK_DEADLOCK_TELL));
-    GOOD(rlock_mutexattr_getdeadlock(&attr, &n));
     GOOD(rlock_mutexattr_getretain(&attr, &ms));
 #endif
     GOOD(rlock_mutexattr_destroy(&attr));
@@ -147,8 +141,6 @@ static void calls_of_rwlockattr(struct calls *c)
     GOOD(rlock_rwlockattr_setlease(&attr, LEASE_MS));
     GOOD(rlock_rwlockattr_getlease(&attr, &ms));
     GOOD(rlock_rwlockattr_setretain(&attr, 0));
-    GOOD(rlock_rwlockattr_setdeadlock(&attr, RLOCK_DEADLOCK_TELL));
-    GOOD(rlock_rwlockattr_getdeadlock(&attr, &n));
     GOOD(rlock_rwlockattr_getretain(&attr, &ms));
     GOOD(rlock_rwlockattr_setfencing(&attr, 1));
     GOOD(rlock_rwlockattr_getfencing(&attr, &n));

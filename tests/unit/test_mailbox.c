@@ -91,41 +91,6 @@ START_TEST(messages_lost_and_wanted_are_parsed)
 }
 END_TEST
 
-/* rule: E3 */
-START_TEST(probe_is_read)
-{
-    const char text[] =
-        "1 probe 22222222-2222-4222-8222-222222222222 9 3 - 11 a,h:1:p;b 2 " ID " " ID2
-        " b";
-    ck_assert(rlk_mailbox_parse(&mail, text, strlen(text)));
-    ck_assert_int_eq(mail.kind, RLK_MAIL_PROBE);
-    ck_assert_int_eq(memcmp(mail.probe.initiator, "22222222-", 9), 0);
-    ck_assert_uint_eq(mail.probe.nonce, 9);
-    ck_assert_uint_eq(mail.probe.hops, 3);
-    ck_assert_uint_eq(mail.probe.digest, 11);
-    ck_assert_uint_eq(mail.probe.victim_len, 1);
-    ck_assert_uint_eq(mail.probe.path_len, strlen("a,h:1:p;b"));
-    ck_assert_uint_eq(mail.grant_count, 2);
-    ck_assert_uint_eq(mail.grants[1].id_len, strlen(ID2));
-    ck_assert_uint_eq(mail.name_len, 1);
-}
-END_TEST
-
-/* rule: E5 */
-START_TEST(probe_of_more_than_64_hops_is_refused)
-{
-    ck_assert(
-        parse_text("1 probe 22222222-2222-4222-8222-222222222222 9 64 - 1 a 1 " ID " b"));
-    ck_assert(!parse_text("1 probe 22222222-2222-4222-8222-222222222222 9 65 - 1 a 1 " ID
-                          " b"));
-    ck_assert(
-        !parse_text("1 probe 22222222-2222-4222-8222-22222222222 9 1 - 1 a 1 " ID " b"));
-    ck_assert(!parse_text("1 probe 22222222-2222-4222-8222-222222222222 9 1 - 1 a 0 b"));
-    ck_assert(
-        !parse_text("1 probe 22222222-2222-4222-8222-222222222222 9 1 - 1 a 1 " ID));
-}
-END_TEST
-
 START_TEST(name_may_hold_any_byte)
 {
     char text[RLOCK_NAME_MAX + 128], name[RLOCK_NAME_MAX];
@@ -279,8 +244,6 @@ int main(void)
     tcase_add_test(tc, grant_of_several_is_read);
     tcase_add_test(tc, most_grants_that_fit_are_read);
     tcase_add_test(tc, messages_lost_and_wanted_are_parsed);
-    tcase_add_test(tc, probe_is_read);
-    tcase_add_test(tc, probe_of_more_than_64_hops_is_refused);
     tcase_add_test(tc, name_may_hold_any_byte);
     suite_add_tcase(suite, tc);
 

@@ -137,10 +137,6 @@ static const char *const bads[] = {
     "redis://h?mutextype=",
     "redis://h?mutextype=Recursive",
     "redis://h?mutextype=1",
-    "redis://h?deadlock=Tell",
-    "redis://h?deadlock=",
-    "redis://h?deadlockms=-1",
-    "redis://h?deadlockms=86400001",
     "redis://h?handoffms=-1",
     "redis://h?handoffms=86400001",
     "redis://h?handoffcount=",
@@ -203,8 +199,7 @@ START_TEST(parameters_are_set)
                                    "redis://h?lease=50&presence=30000&commandtimeout=10"
                                    "&connecttimeout=3600000&mutextype=errorcheck"
                                    "&handoffms=0&handoffcount=1000000000&retain=5"
-                                   "&replicas=2&waitaof=1&maxskew=10"
-                                   "&deadlockms=20&deadlock=fail"),
+                                   "&replicas=2&waitaof=1&maxskew=10"),
                      0);
     ck_assert_int_eq(config.lease_ms, 50);
     ck_assert_int_eq(config.presence_ms, 30000);
@@ -217,12 +212,6 @@ START_TEST(parameters_are_set)
     ck_assert_int_eq(config.wait.replicas, 2);
     ck_assert_int_eq(config.wait.aof, 1);
     ck_assert_int_eq(config.max_skew_ms, 10);
-    ck_assert_int_eq(config.deadlock_ms, 20);
-    ck_assert_int_eq(config.deadlock, RLOCK_DEADLOCK_FAIL);
-    ck_assert_int_eq(rlk_url_parse(&config, "redis://h?deadlock=off"), 0);
-    ck_assert_int_eq(config.deadlock, RLOCK_DEADLOCK_OFF);
-    ck_assert_int_eq(rlk_url_parse(&config, "redis://h?deadlock=tell"), 0);
-    ck_assert_int_eq(config.deadlock, RLOCK_DEADLOCK_TELL);
     ck_assert_int_eq(rlk_url_parse(&config, "redis://h?guard=1"), 0);
     ck_assert_int_eq(config.guard, RLOCK_GUARD_ON);
     ck_assert_int_eq(rlk_url_parse(&config, "redis://h?guard=00"), 0);
