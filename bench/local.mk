@@ -50,12 +50,6 @@ nodist_bench_replicas_SOURCES = lua_scripts.c
 bench_replicas_CPPFLAGS = $(bench_bench_CPPFLAGS)
 bench_replicas_LDADD = librlock.la $(HIREDIS_LIBS) -lpthread -lm
 
-noinst_PROGRAMS += bench/conditions
-bench_conditions_SOURCES = bench/bench.h bench/base.c bench/conditions.c bench/scripts.h bench/scripts.c bench/redis.h bench/redis.c
-nodist_bench_conditions_SOURCES = lua_scripts.c
-bench_conditions_CPPFLAGS = $(bench_bench_CPPFLAGS)
-bench_conditions_LDADD = librlock.la $(HIREDIS_LIBS) -lpthread -lm
-
 # Start servers as the tests do.
 BENCH_SERVERS = \
 	tests/helpers/die.h tests/helpers/die.c \

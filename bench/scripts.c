@@ -32,9 +32,6 @@ void make_keys(lock_keys_t keys, const char *name)
         [RLK_KEY_KEEPERS] = "rlock:{%s}:keepers",
         [RLK_KEY_DIRTY] = "rlock:{%s}:dirty",
         [RLK_KEY_TOKEN] = "redisson_lock_token:{%s}",
-        [RLK_KEY_COND] = "rlock:{%s}:cond",
-        [RLK_KEY_CONDPRESENT] = "rlock:{%s}:condpresent",
-        [RLK_KEY_CONDLEFT] = "rlock:{%s}:condleft",
         [RLK_KEY_CHANNEL] = "redisson_lock__channel:{%s}",
     };
 #pragma GCC diagnostic push

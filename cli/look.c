@@ -169,8 +169,6 @@ const char *look_type(rlock_type_t type)
         return "rwlock";
     case RLOCK_TYPE_REDISSON:
         return "redisson";
-    case RLOCK_TYPE_COND:
-        return "condition";
     case RLOCK_TYPE_UNKNOWN:
         break;
     }

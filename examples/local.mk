@@ -3,7 +3,7 @@
 # locks that it compares.
 noinst_PROGRAMS = examples/01_hello examples/02_flash_sale examples/03_ticket_counter \
 	examples/04_config_cache examples/05_prefork examples/06_cron_once examples/07_leader \
-	examples/08_guard_file examples/08_guard_file_trim examples/10_cluster examples/11_job_queue
+	examples/08_guard_file examples/08_guard_file_trim examples/10_cluster
 
 examples_01_hello_SOURCES = examples/01_hello.c
 examples_01_hello_LDADD = librlock.la
@@ -41,18 +41,12 @@ examples_08_guard_file_trim_LDADD = librlock.la
 examples_10_cluster_SOURCES = examples/10_cluster.c
 examples_10_cluster_LDADD = librlock.la -lpthread
 
-examples_11_job_queue_SOURCES = examples/11_job_queue.c
-examples_11_job_queue_LDADD = librlock.la
-
 # Where a compiler for C++17 was found.
 examples_09_cpp_SOURCES = examples/09_cpp.cpp
 examples_09_cpp_CXXFLAGS = $(RLK_CXXFLAGS)
 examples_09_cpp_LDADD = librlock.la -lpthread
-examples_12_cpp_condition_SOURCES = examples/12_cpp_condition.cpp
-examples_12_cpp_condition_CXXFLAGS = $(RLK_CXXFLAGS)
-examples_12_cpp_condition_LDADD = librlock.la -lpthread
 if HAVE_CXX
-CPP_EXAMPLES = examples/09_cpp examples/12_cpp_condition
+CPP_EXAMPLES = examples/09_cpp
 noinst_PROGRAMS += $(CPP_EXAMPLES)
 endif
 
@@ -66,4 +60,4 @@ dist_timed_DATA = examples/systemd/nightly.service examples/systemd/nightly.time
 
 check-examples: examples/03_ticket_counter examples/04_config_cache examples/05_prefork \
 	examples/06_cron_once examples/07_leader examples/08_guard_file \
-	examples/08_guard_file_trim examples/10_cluster examples/11_job_queue $(CPP_EXAMPLES)
+	examples/08_guard_file_trim examples/10_cluster $(CPP_EXAMPLES)

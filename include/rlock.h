@@ -3,8 +3,8 @@
  * rlock: distributed locks in Redis or Valkey with the interface of pthreads.
  *
  * Every function returns 0 or a positive errno value unless its declaration
- * shows another type, leaves errno alone, and never returns EINTR. Only the waits for
- * conditions are cancellation points. NULL, zeroed or destroyed handles give EINVAL. The
+ * shows another type, leaves errno alone, never returns EINTR, and is not a
+ * cancellation point. NULL, zeroed or destroyed handles give EINVAL. The
  * letters S1-S5 and L1-L7 name the guarantees of doc/design/guarantees.md.
  *
  * Every function that sends a request to the server may also return:
@@ -27,9 +27,8 @@
  * The library gives up the locks of a thread that ends, see RLOCK_EVENT_OWNER_DIED.
  * exit() gives up the locks of the calling thread within a second; but if a signal
  * handler that interrupted the library calls exit(), their leases end them.
- * Cancellation is off inside every function and in the callbacks that it calls, except
- * while a thread sleeps in rlock_cond_wait and the like: a request takes effect after
- * the function returns. A thread needs 32 KiB of stack,
+ * Cancellation is off inside every function and in the callbacks that it calls: a
+ * request takes effect after the function returns. A thread needs 32 KiB of stack,
  * which is more than PTHREAD_STACK_MIN; with rediss:// 64 KiB.
  *
  * Fork: the child owns no lock of its parent; the parent's locks stay the parent's.
@@ -91,10 +90,6 @@ extern "C" {
 #pragma redefine_extname rlock_rwlock_clockwrlock_lease                                  \
     rlock_rwlock_clockwrlock_lease_time64
 #pragma redefine_extname rlock_waitfree rlock_waitfree_time64
-#pragma redefine_extname rlock_cond_timedwait rlock_cond_timedwait_time64
-#pragma redefine_extname rlock_cond_clockwait rlock_cond_clockwait_time64
-#pragma redefine_extname rlock_cond_fairtimedwait rlock_cond_fairtimedwait_time64
-#pragma redefine_extname rlock_cond_fairclockwait rlock_cond_fairclockwait_time64
 #endif
 
 /* As on 64-bit systems. */
@@ -228,14 +223,6 @@ typedef struct rlock_rwlock {
     struct rlk_handle rlk;
 } rlock_rwlock_t;
 
-/* A condition: threads wait for a signal, and give their mutex up meanwhile. */
-typedef struct rlock_cond {
-    struct rlk_handle rlk;
-} rlock_cond_t;
-
-#define RLK_KIND_COND 16
-#define RLOCK_COND_INITIALIZER(name) RLK_HANDLE_INITIALIZER(RLK_KIND_COND, name, 0)
-
 /* The contents of an attributes object: 128 bytes. The fields belong to the library. */
 struct rlk_attr {
     uint32_t rlk_magic;
@@ -264,11 +251,6 @@ typedef struct rlock_rwlockattr {
     struct rlk_attr rlk;
 } rlock_rwlockattr_t;
 
-/* Attributes of a condition. */
-typedef struct rlock_condattr {
-    struct rlk_attr rlk;
-} rlock_condattr_t;
-
 /* ------------------------------------------------------------------ events */
 
 typedef enum {
@@ -276,8 +258,7 @@ typedef enum {
     RLOCK_TYPE_MUTEX,
     RLOCK_TYPE_FAIR,
     RLOCK_TYPE_RWLOCK,
-    RLOCK_TYPE_REDISSON,
-    RLOCK_TYPE_COND /* a condition */
+    RLOCK_TYPE_REDISSON
 } rlock_type_t;
 
 typedef enum { RLOCK_MODE_EXCLUSIVE, RLOCK_MODE_READ } rlock_mode_t;
@@ -356,7 +337,7 @@ typedef struct rlock_histogram {
 typedef struct rlock_stats {
     uint64_t holds_now; /* acquisitions held now; threads that share a read hold count as
                            one */
-    uint64_t waiters_now;      /* threads that wait for a lock or a condition now */
+    uint64_t waiters_now;      /* threads that wait for a lock now */
     uint64_t acquisitions;     /* locks taken, without re-entries */
     uint64_t reentries;        /* locks taken again by their holder */
     uint64_t releases;         /* unlocks of the outermost level */
@@ -364,7 +345,7 @@ typedef struct rlock_stats {
     uint64_t grants;           /* locks received from another holder's release */
     uint64_t grants_orphaned;  /* grants for a call that had ended; released at once */
     uint64_t local_handovers;  /* hand-offs between threads without the server */
-    uint64_t timeouts;         /* calls for a lock that ended with ETIMEDOUT */
+    uint64_t timeouts;         /* calls that ended with ETIMEDOUT */
     uint64_t cancels;          /* waiters withdrawn at the server */
     uint64_t round_trips;      /* requests with a reply, of all threads */
     uint64_t renewals;         /* renewals confirmed */
@@ -401,22 +382,7 @@ typedef struct rlock_stats {
         round_trip_time; /* of requests with a reply: from sending to the reply */
     uint64_t burials;    /* clients of other processes of this host that this client found
                             dead and recovered: it released their holds, if any */
-    uint64_t cond_waits; /* waits for conditions that began, without those whose deadline
-                            had passed */
-    uint64_t cond_wakeups;  /* of these, the ones that a signal or a broadcast ended, or
-                               the loss of the condition's data */
-    uint64_t cond_needless; /* the ones that the library ended without a signal: the
-                               server was connected again, or replaced */
-    uint64_t cond_timeouts; /* the ones that the deadline ended */
-    uint64_t signals;       /* calls of rlock_cond_signal */
-    uint64_t broadcasts;    /* calls of rlock_cond_broadcast */
-    uint64_t signals_deferred; /* of both, the calls that reached no server in time; the
-                                  library's thread goes on with them */
-    rlock_histogram_t cond_wait_time; /* of waits for conditions that ended with a wake-up
-                                         (cond_wakeups, cond_needless): from the begin of
-                                         the call until its thread was awake, without the
-                                         time in which it took the mutex again */
-    uint64_t rlk_reserved[259];
+    uint64_t rlk_reserved[309];
 } rlock_stats_t;
 
 /*
@@ -1010,112 +976,6 @@ int rlock_rwlock_getremaining(const rlock_rwlock_t *rwlock, long *ret_ms);
 int rlock_rwlock_getstate(const rlock_rwlock_t *rwlock, rlock_state_t *ret_state);
 int rlock_rwlock_getholdcount(const rlock_rwlock_t *rwlock, unsigned *ret_count);
 
-/* -------------------------------------------------------------- conditions */
-
-/* Attributes of a condition. Setters: EINVAL for a value out of range, and the object is
- * unchanged; getters: EINVAL. Since: 0.1 */
-int rlock_condattr_init(rlock_condattr_t *attr);
-int rlock_condattr_destroy(rlock_condattr_t *attr);
-/* RLOCK_PROCESS_PRIVATE (default), RLOCK_PROCESS_SHARED: both are shared by all who use
- * the name */
-int rlock_condattr_setpshared(rlock_condattr_t *attr, int pshared);
-int rlock_condattr_getpshared(const rlock_condattr_t *attr, int *ret_pshared);
-/* the clock of rlock_cond_timedwait: CLOCK_REALTIME (default), CLOCK_MONOTONIC; any
- * other: EINVAL */
-int rlock_condattr_setclock(rlock_condattr_t *attr, clockid_t clock);
-int rlock_condattr_getclock(const rlock_condattr_t *attr, clockid_t *ret_clock);
-/* RLOCK_OUTAGE_WAIT (default), RLOCK_OUTAGE_FAIL: what a signal does that reaches no
- * server */
-int rlock_condattr_setoutage(rlock_condattr_t *attr, int outage);
-int rlock_condattr_getoutage(const rlock_condattr_t *attr, int *ret_outage);
-/* NULL (default): the default client. A process-shared handle cannot name a client:
- * ENOTSUP at init. */
-int rlock_condattr_setclient(rlock_condattr_t *attr, rlock_client_t *client);
-int rlock_condattr_getclient(const rlock_condattr_t *attr, rlock_client_t **ret_client);
-
-/*
- * Initialises a handle. Sends nothing to the server. Handles of one name are one
- * condition, for all processes. A lock may have the same name.
- * attr  NULL: defaults.   name  NULL: makes a unique name, stored in the handle.
- * Codes and limits as rlock_mutex_init. Since: 0.1
- */
-int rlock_cond_init(rlock_cond_t *cond, const rlock_condattr_t *attr, const char *name);
-
-/* Destroys a handle. EBUSY, with nothing changed, while a thread of this process waits
- * and was not woken; waits of other processes do not count. 0 after a broadcast, even
- * if woken threads have not returned yet: they do not use the handle any more. EINVAL.
- * Blocks: no network. Since: 0.1 */
-int rlock_cond_destroy(rlock_cond_t *cond);
-
-/*
- * Gives up the mutex, which the caller holds, and waits until another thread, of any
- * process, signals the condition; then takes the mutex again. No signal is missed that
- * is sent after the mutex was given up. As in POSIX the wait may end without a reason,
- * so the caller waits in a loop: while (!what_it_waits_for) rlock_cond_wait(...).
- *
- * All levels of a recursive mutex are given up, and taken again. A fixed lease begins
- * again with its full length. The hold that comes back is a new one, with a new token.
- *   EINVAL      bad handle
- *   EPERM       the caller does not hold the mutex
- *   ESTALE      the lease of the mutex was lost before it was given up: not held, and
- *               nothing to unlock
- *   0           held: woken, or for no reason
- *   EOWNERDEAD  robust mutex: held; its holder died meanwhile
- *   ENOTRECOVERABLE   robust mutex: not held
- *   ECANCELED   rlock_client_interrupt of the client of the mutex or of the condition:
- *               not held
- *   ENOTCONN    only with a mutex of RLOCK_OUTAGE_FAIL: not held
- *   EACCES, EPROTO   the server refused the wait: held, and nothing waited. If it refuses
- *               the mutex afterwards: not held
- *   ENOMEM, EAGAIN, EMFILE, ENFILE   see the top of this file: held, and nothing waited
- * Whether the mutex is held after one of the last two, rlock_mutex_getstate says.
- * Never EDEADLK. With RLOCK_OUTAGE_WAIT the mutex is taken again as by rlock_mutex_lock,
- * through outages.
- *
- * A cancellation point: a thread that is cancelled while it waits takes the mutex again
- * before its clean-up handlers run, and a signal that it got wakes another waiter.
- *
- * If a process dies that was signalled and did not return, another waiter is woken in
- * its place: after two presences at the latest. When the connection to the server is
- * replaced, all waits there end with 0, because the server may have lost signals.
- * Blocks: until woken, and then until it has the mutex. Threads: any. Fork: a wait is the
- * parent's alone. Since: 0.1
- */
-int rlock_cond_wait(rlock_cond_t *cond, rlock_mutex_t *mutex);
-
-/* As wait, until `abstime` of the condition's clock: then ETIMEDOUT, with the mutex held.
- * If it was signalled at that moment: 0. After the deadline, the mutex is given up and
- * taken again, and no wait begins. The mutex is taken again without regard to the
- * deadline. EINVAL: also tv_nsec out of range. Since: 0.1 */
-int rlock_cond_timedwait(rlock_cond_t *cond, rlock_mutex_t *mutex,
-                         const struct timespec *abstime);
-/* The same with CLOCK_REALTIME or CLOCK_MONOTONIC; other clocks: EINVAL. */
-int rlock_cond_clockwait(rlock_cond_t *cond, rlock_mutex_t *mutex, clockid_t clock,
-                         const struct timespec *abstime);
-/* The same three with a fair lock. */
-int rlock_cond_fairwait(rlock_cond_t *cond, rlock_fair_t *fair);
-int rlock_cond_fairtimedwait(rlock_cond_t *cond, rlock_fair_t *fair,
-                             const struct timespec *abstime);
-int rlock_cond_fairclockwait(rlock_cond_t *cond, rlock_fair_t *fair, clockid_t clock,
-                             const struct timespec *abstime);
-
-/*
- * Wakes one waiter: of those whose clients are alive, the one that has waited longest.
- * Without a waiter nothing happens. The caller may hold the mutex or not. If the server
- * cannot be reached within the command timeout, the signal is sent later, and the call
- * returns 0; with RLOCK_OUTAGE_FAIL it returns ENOTCONN, and no signal follows. The same
- * holds if fewer replicas confirm the signal than the client wants. A signal whose reply
- * is lost is repeated, so it may wake two.
- *   EINVAL      bad handle
- *   ENOTCONN    only with RLOCK_OUTAGE_FAIL
- *   EACCES, EPROTO, EAGAIN, EMFILE, ENFILE   see the top of this file
- * Blocks: up to the command timeout. Since: 0.1
- */
-int rlock_cond_signal(rlock_cond_t *cond);
-/* Wakes all who wait when the call begins. If its process dies inside, it may have woken
- * only some. Codes and limits as signal. Since: 0.1 */
-int rlock_cond_broadcast(rlock_cond_t *cond);
-
 /* ---------------------------------------------------------- administration */
 
 typedef struct rlock_party {
@@ -1139,8 +999,7 @@ typedef struct rlock_info {
     const rlock_party_t *waiters; /* in the order of their requests */
 } rlock_info_t;
 
-/* The holders and waiters of a lock; or the waiters of a condition, if no lock of the
- * name is held or waited for. The caller owns the result and frees it with
+/* The holders and waiters of a lock. The caller owns the result and frees it with
  * rlock_info_free (NULL is fine). client NULL: the default client. ENOENT: neither
  * held nor waited for. EINVAL, ENAMETOOLONG. Blocks: up to the command timeout. Since:
  * 0.1 */

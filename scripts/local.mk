@@ -21,7 +21,6 @@ EXTRA_DIST += \
 	doc/OBSERVABILITY.md \
 	doc/design/README.md \
 	doc/design/client.md \
-	doc/design/conditions.md \
 	doc/design/crash-guard.md \
 	doc/design/guarantees.md \
 	doc/design/hand-off.md \
@@ -35,7 +34,6 @@ EXTRA_DIST += \
 	doc/design/times.md \
 	doc/model/README.md \
 	doc/model/check \
-	doc/model/cond.pml \
 	doc/model/exclusive.pml \
 	doc/model/guard.pml \
 	doc/model/handoff.pml \

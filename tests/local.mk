@@ -148,11 +148,8 @@ EXTRA_DIST += \
 	tests/ported/run.sh \
 	tests/ported/attributes.c \
 	tests/ported/bank.c \
-	tests/ported/buffer.c \
 	tests/ported/cache.c \
 	tests/ported/deadlines.c \
-	tests/ported/event.c \
-	tests/ported/pool.c \
 	tests/ported/queue.c \
 	tests/ported/robust.c \
 	tests/ported/types.c

@@ -6,10 +6,6 @@ dist_man3_MANS = \
 	doc/man/rlock_client_getstats.3 \
 	doc/man/rlock_client_open.3 \
 	doc/man/rlock_clientattr_init.3 \
-	doc/man/rlock_cond_init.3 \
-	doc/man/rlock_cond_signal.3 \
-	doc/man/rlock_cond_wait.3 \
-	doc/man/rlock_condattr_init.3 \
 	doc/man/rlock_event.3 \
 	doc/man/rlock_fair_lock.3 \
 	doc/man/rlock_getrundir.3 \

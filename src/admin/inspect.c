@@ -302,8 +302,6 @@ static rlock_type_t type_of_waiter(const rlock_party_t *waiter)
         return RLOCK_TYPE_MUTEX;
     case 'f':
         return RLOCK_TYPE_FAIR;
-    case 'c':
-        return RLOCK_TYPE_COND;
     case 'r':
     case 'w':
         return RLOCK_TYPE_RWLOCK;
@@ -325,14 +323,14 @@ static bool shape_ok(const struct rlk_reply *reply)
 }
 
 /* *ret_hidden: EACCES, and the ACL hides this key or one beside it. */
-static int ask_page(struct rlock_client *client, enum rlk_script_id script,
-                    const char *name, size_t name_len, const int64_t cursors[2],
-                    int64_t until, bool *ret_hidden, struct rlk_reply **ret_reply)
+static int ask_page(struct rlock_client *client, const char *name, size_t name_len,
+                    const int64_t cursors[2], int64_t until, bool *ret_hidden,
+                    struct rlk_reply **ret_reply)
 {
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_answer answer;
 
-    rlk_request_init(&req, script, false, name, name_len);
+    rlk_request_init(&req, RLK_LOCK_INSPECT, false, name, name_len);
     rlk_request_add_int(&req, PAGE);
     rlk_request_add_int(&req, cursors[0]);
     rlk_request_add_int(&req, cursors[1]);
@@ -348,9 +346,9 @@ static int ask_page(struct rlock_client *client, enum rlk_script_id script,
 }
 
 /* Holders and the first page of waiters are of one moment, further pages are later. */
-static int inspect_by(enum rlk_script_id script, struct rlock_client *client,
-                      const char *name, const struct rlk_client_list *peers,
-                      int64_t until, bool *ret_hidden, rlock_info_t **ret_info)
+int rlk_inspect(struct rlock_client *client, const char *name,
+                const struct rlk_client_list *peers, int64_t until, bool *ret_hidden,
+                rlock_info_t **ret_info)
 {
     size_t name_len = strlen(name);
     int64_t cursors[2] = { 0, 0 };
@@ -365,7 +363,7 @@ static int inspect_by(enum rlk_script_id script, struct rlock_client *client,
         rc = ENOMEM;
     for (bool first = true; rc == 0 && more; first = false) {
         struct rlk_reply *reply;
-        rc = ask_page(client, script, name, name_len, cursors, until, ret_hidden, &reply);
+        rc = ask_page(client, name, name_len, cursors, until, ret_hidden, &reply);
         if (rc != 0)
             break;
         if (first)
@@ -392,13 +390,6 @@ static int inspect_by(enum rlk_script_id script, struct rlock_client *client,
     return 0;
 }
 
-int rlk_inspect(struct rlock_client *client, const char *name,
-                const struct rlk_client_list *peers, int64_t until, bool *ret_hidden,
-                rlock_info_t **ret_info)
-{
-    return inspect_by(RLK_LOCK_INSPECT, client, name, peers, until, ret_hidden, ret_info);
-}
-
 void rlk_inspect_free(rlock_info_t *info)
 {
     free_box(RLK_CONTAINER_OF(info, struct box, info));
@@ -406,21 +397,20 @@ void rlk_inspect_free(rlock_info_t *info)
 
 /* ---- rlock_inspect */
 
-/* Shows the lock or the condition, by the script of either. */
-static int inspect_named(enum rlk_script_id script, struct rlock_client *client,
-                         const char *name, int64_t until, bool *ret_hidden,
-                         rlock_info_t **ret_info)
+int rlk_inspect_named(struct rlock_client *client, const char *name, bool *ret_hidden,
+                      rlock_info_t **ret_info)
 {
+    int64_t until = rlk_inspect_until(client);
     rlock_info_t *named;
     bool hidden;
     /* First without names, because most locks are free. */
-    int rc = inspect_by(script, client, name, NULL, until, ret_hidden, ret_info);
+    int rc = rlk_inspect(client, name, NULL, until, ret_hidden, ret_info);
 
     if (rc != 0)
         return rc;
     struct rlk_client_list peers = rlk_client_list_list(client, until);
     if (peers.count > 0 &&
-        inspect_by(script, client, name, &peers, until, &hidden, &named) == 0) {
+        rlk_inspect(client, name, &peers, until, &hidden, &named) == 0) {
         rlk_inspect_free(*ret_info);
         *ret_info = named;
     }
@@ -429,44 +419,19 @@ static int inspect_named(enum rlk_script_id script, struct rlock_client *client,
     return 0;
 }
 
-int rlk_inspect_named(struct rlock_client *client, const char *name, bool *ret_hidden,
-                      rlock_info_t **ret_info)
-{
-    int64_t until = rlk_inspect_until(client);
-
-    return inspect_named(RLK_LOCK_INSPECT, client, name, until, ret_hidden, ret_info);
-}
-
-/* The lock of the name; or the condition, if no lock has the name. A condition that the
- * ACL hides does not exist for the caller. */
-static int inspect(struct rlock_client *client, const char *name, rlock_info_t **ret_info)
-{
-    int64_t until = rlk_inspect_until(client);
-    bool hidden;
-    int rc = inspect_named(RLK_LOCK_INSPECT, client, name, until, &hidden, ret_info);
-
-    if (rc != ENOENT)
-        return rc;
-    rc = inspect_named(RLK_COND_INSPECT, client, name, until, &hidden, ret_info);
-    if (rc == EACCES) {
-        rlk_error_clear();
-        rc = ENOENT;
-    }
-    return rc;
-}
-
 int rlock_inspect(rlock_client_t *client, const char *name, rlock_info_t **ret_info)
 {
     struct rlk_call call = rlk_call_enter();
     struct rlock_client *used;
     rlock_info_t *info;
+    bool hidden;
     int rc = rlk_error_argument_there("ret_info", ret_info) ? rlk_inspect_check_name(name)
                                                             : EINVAL;
 
     if (rc == 0)
         rc = rlk_client_get_pointer(client, &used);
     if (rc == 0) {
-        rc = inspect(used, name, &info);
+        rc = rlk_inspect_named(used, name, &hidden, &info);
         if (rc == 0)
             *ret_info = info;
         rlk_client_put(used);
@@ -491,8 +456,7 @@ int rlk_inspect_victim(struct rlock_client *client, const char *name, int64_t un
     struct rlk_reply *reply;
     size_t len, value_len;
     bool hidden;
-    int rc = ask_page(client, RLK_LOCK_INSPECT, name, strlen(name), cursors, until,
-                      &hidden, &reply);
+    int rc = ask_page(client, name, strlen(name), cursors, until, &hidden, &reply);
 
     if (rc != 0)
         return rc;

@@ -31,8 +31,7 @@ struct rlk_client_list;
 int rlk_inspect(struct rlock_client *client, const char *name,
                 const struct rlk_client_list *peers, int64_t until, bool *ret_hidden,
                 rlock_info_t **ret_info);
-/* As rlk_inspect, for one lock, no condition; requests the client list if the lock
- * exists. */
+/* As rlk_inspect, for one lock; requests the client list if the lock exists. */
 int rlk_inspect_named(struct rlock_client *client, const char *name, bool *ret_hidden,
                       rlock_info_t **ret_info);
 void rlk_inspect_free(rlock_info_t *info);

@@ -4,7 +4,6 @@
 #include "base/sync.h"
 
 #include "base/error.h"
-#include "base/ppoll.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -62,64 +61,6 @@ void rlk_sync_cond_wait(struct rlk_cond *cv, struct rlk_mutex *mu, int64_t mono_
     rlk_sync_sections.asleep = NULL;
     if (rc != 0 && rc != ETIMEDOUT)
         abort();
-}
-
-/* The sleep ended by cancellation: the thread has the mutex. */
-static void cancelled_in_sleep(void *arg)
-{
-    const struct rlk_sync_cleanup *cleanup = arg;
-
-    rlk_sync_sections.asleep = NULL;
-    cleanup->run(cleanup->arg);
-}
-
-void rlk_sync_cond_wait_cancel(struct rlk_cond *cv, struct rlk_mutex *mu, int64_t mono_ns,
-                               const struct rlk_sync_cleanup *cleanup)
-{
-    int state;
-
-    pthread_cleanup_push(cancelled_in_sleep, (void *)(uintptr_t)cleanup);
-    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
-    rlk_sync_cond_wait(cv, mu, mono_ns);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-    pthread_cleanup_pop(0);
-}
-
-#if defined(__SANITIZE_THREAD__) && defined(__GLIBC__)
-/* A thread may be cancelled in here. ThreadSanitizer does not see that it leaves ppoll
- * then, and sees none of its locks any more (google/sanitizers issue 646; gcc 12, clang
- * 20). This name of ppoll it does not know. */
-extern int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
-                       const sigset_t *signals, size_t fds_size);
-
-static int cancellable_poll(struct pollfd *fds, unsigned count,
-                            const struct timespec *timeout)
-{
-    return __ppoll_chk(fds, count, timeout, NULL, count * sizeof(*fds));
-}
-#else
-static int cancellable_poll(struct pollfd *fds, unsigned count,
-                            const struct timespec *timeout)
-{
-    return rlk_ppoll(fds, count, timeout, NULL);
-}
-#endif
-
-int rlk_sync_poll(struct pollfd *fds, unsigned count, const struct timespec *timeout,
-                  const struct rlk_sync_cleanup *cleanup)
-{
-    int state, rc;
-
-    if (!cleanup)
-        return rlk_ppoll(fds, count, timeout, NULL);
-    pthread_cleanup_push(cleanup->run, cleanup->arg);
-    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
-    rc = cancellable_poll(fds, count, timeout);
-    int saved_errno = errno;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-    errno = saved_errno;
-    pthread_cleanup_pop(0);
-    return rc;
 }
 
 bool rlk_sync_sections_interrupted(void)

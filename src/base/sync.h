@@ -10,7 +10,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/select.h> /* for sigset_t; signal.h would bring names of unistd.h along */
-#include <time.h>
 
 /* For thread-local variables: places them in the block that a program starts with,
  * which is two instructions away. glibc reserves part of that block for libraries that
@@ -104,21 +103,6 @@ static inline void rlk_sync_cond_broadcast(struct rlk_cond *cv)
  * may return early. Locks: holds mu. */
 void rlk_sync_cond_wait(struct rlk_cond *cv, struct rlk_mutex *mu, int64_t mono_ns);
 
-/* What a thread does when it is cancelled in a sleep, before its other clean-up handlers
- * run. */
-struct rlk_sync_cleanup {
-    void (*run)(void *arg);
-    void *arg;
-};
-/* rlk_sync_cond_wait as a cancellation point. When the thread is cancelled, cleanup->run
- * is called with mu held. */
-void rlk_sync_cond_wait_cancel(struct rlk_cond *cv, struct rlk_mutex *mu, int64_t mono_ns,
-                               const struct rlk_sync_cleanup *cleanup);
-/* ppoll without a signal mask, likewise; `cleanup` NULL: not a cancellation point. */
-struct pollfd;
-int rlk_sync_poll(struct pollfd *fds, unsigned count, const struct timespec *timeout,
-                  const struct rlk_sync_cleanup *cleanup);
-
 enum { RLK_THREAD_STACK_SIZE = 256 << 10 };
 
 /* Starts a thread with all signals blocked and the name `name` (at most 15 bytes).
@@ -189,11 +173,5 @@ static inline void rlk_sync_cancel_restore(struct rlk_cancel old)
 }
 
 int rlk_sync_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
-
-/* Whether a cancellation point may act in a call that was entered with this state. */
-static inline bool rlk_sync_may_cancel(struct rlk_cancel old)
-{
-    return old.state == PTHREAD_CANCEL_ENABLE;
-}
 
 #endif

@@ -301,7 +301,7 @@ void rlk_client_drain(struct rlock_client *client, int64_t mono_end)
         rlk_registry_lock(reg);
         /* No event reports that the server goes away. */
         int64_t look_at = rlk_clock_mono() + DRAIN_LOOK_MS * RLK_NS_PER_MS;
-        if (reg->background_count > 0 || reg->conditions.signal_count > 0)
+        if (reg->background_count > 0)
             rlk_sync_cond_wait(&reg->background_done, &reg->mu,
                                look_at < mono_end ? look_at : mono_end);
     }

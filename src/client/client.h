@@ -161,14 +161,4 @@ static inline int64_t rlk_client_marker_ms(const struct rlock_client *client)
            client->config.connect_timeout_ms + 1000;
 }
 
-/* Whether the condition is at the target: rlk_condition_is. */
-static inline bool rlk_client_has_condition(const struct rlk_condition *condition,
-                                            void *target)
-{
-    struct rlk_target *at = target;
-
-    return rlk_route_to_name(&at->client->route, condition->name, condition->name_len) ==
-           at;
-}
-
 #endif

@@ -316,21 +316,12 @@ static void set_owner_locked(struct rlk_cluster *cluster, unsigned hash_slot,
     changes->any = true;
 }
 
-static bool is_changed(const struct changes *changes, const char *name, size_t name_len)
-{
-    unsigned hash_slot = rlk_key_hash_slot(name, name_len);
-
-    return (changes->bits[hash_slot / WORD_BITS] >> hash_slot % WORD_BITS & 1) != 0;
-}
-
 static bool has_changed(const struct rlk_lock *lock, void *arg)
 {
-    return is_changed(arg, lock->name, lock->name_len);
-}
+    const struct changes *changes = arg;
+    unsigned hash_slot = rlk_key_hash_slot(lock->name, lock->name_len);
 
-static bool has_changed_condition(const struct rlk_condition *condition, void *arg)
-{
-    return is_changed(arg, condition->name, condition->name_len);
+    return (changes->bits[hash_slot / WORD_BITS] >> hash_slot % WORD_BITS & 1) != 0;
 }
 
 /* rule: P16, P23 */
@@ -346,7 +337,6 @@ static void follow(struct rlk_cluster *cluster, struct changes *changes)
     atomic_fetch_add(&cluster->changes, 1);
     rlk_registry_lock(reg);
     rlk_registry_doubt_some_locked(reg, rlk_clock_boot(), has_changed, changes);
-    rlk_condition_wake_some_locked(reg, has_changed_condition, changes);
     reg->watchdog_dirty = reg->subscriber_dirty = true;
     rlk_registry_unlock(reg);
 }

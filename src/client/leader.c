@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/fork.h"
-#include "base/sync.h"
+#include "base/ppoll.h"
 #include "client/client.h"
 
 #include <errno.h>
@@ -26,8 +26,7 @@ enum {
 
 /* Sleeps until a descriptor has events, a signal comes, `mono_end`, or LOOK_MS. False:
  * the thread cannot wait in this way. */
-static bool await(struct pollfd fds[2], int64_t mono_end,
-                  const struct rlk_sync_cleanup *cleanup)
+static bool await(struct pollfd fds[2], int64_t mono_end)
 {
     int64_t ns = LOOK_MS * RLK_NS_PER_MS;
 
@@ -36,7 +35,7 @@ static bool await(struct pollfd fds[2], int64_t mono_end,
     if (ns < 0)
         ns = 0;
     struct timespec left = { (time_t)(ns / RLK_NS_PER_S), (long)(ns % RLK_NS_PER_S) };
-    int count = rlk_sync_poll(fds, 2, &left, cleanup);
+    int count = rlk_ppoll(fds, 2, &left, NULL);
     if (count > 0)
         return true;
     fds[0].revents = fds[1].revents = 0;
@@ -45,40 +44,9 @@ static bool await(struct pollfd fds[2], int64_t mono_end,
     return errno == EINTR; /* EINVAL: RLIMIT_NOFILE is below their number */
 }
 
-/* Leads no more. Locks: takes the registry's mu, and keeps it. */
-static void leave(struct rlk_target *target, bool good)
-{
-    struct rlk_subscription *sub = &target->subscription;
-    struct rlk_registry *reg = &target->client->registry;
-
-    /* If the subscriber is woken before the leader has left, it waits for the leader. */
-    if (good)
-        good = rlk_conn_watch(sub->conn, sub->watch_fd, true) == 0;
-    rlk_sync_mutex_lock(&reg->mu);
-    reg->leader = NULL;
-    reg->mail_open &= good;
-    reg->subscriber_dirty |= !reg->mail_open;
-}
-
-/* What a leader does that is cancelled in its sleep. */
-struct cancelled {
-    struct rlk_target *target;
-    const struct rlk_sync_cleanup *cleanup; /* the caller's */
-};
-
-static void leave_cancelled(void *arg)
-{
-    const struct cancelled *c = arg;
-
-    leave(c->target, true);
-    c->cleanup->run(c->cleanup->arg);
-}
-
 bool rlk_leader_begin_locked(struct rlk_target *target, struct rlk_thread *thread,
-                             int64_t mono_end, const struct rlk_sync_cleanup *cleanup)
+                             int64_t mono_end)
 {
-    struct cancelled cancelled = { target, cleanup };
-    const struct rlk_sync_cleanup leaves = { leave_cancelled, &cancelled };
     struct rlock_client *client = target->client;
     struct rlk_registry *reg = &client->registry;
     struct rlk_subscription *sub = &target->subscription;
@@ -99,7 +67,7 @@ bool rlk_leader_begin_locked(struct rlk_target *target, struct rlk_thread *threa
                 rlk_conn_watch(sub->conn, sub->watch_fd, false) == 0;
     while (good && !atomic_load(&reg->leader_called) &&
            (mono_end == RLK_NEVER || rlk_clock_mono() < mono_end)) {
-        good = await(fds, mono_end, cleanup ? &leaves : NULL);
+        good = await(fds, mono_end);
         if (rlk_fork_since(generation))
             break;
         if (fds[1].revents)
@@ -107,11 +75,16 @@ bool rlk_leader_begin_locked(struct rlk_target *target, struct rlk_thread *threa
         if (good && fds[0].revents)
             good = rlk_subscriber_read(target);
     }
-    if (rlk_fork_since(generation)) {
-        rlk_sync_mutex_lock(&reg->mu);
+    bool inherited = rlk_fork_since(generation);
+    /* If the subscriber is woken before the leader has left, it waits for the leader. */
+    if (!inherited && good)
+        good = rlk_conn_watch(sub->conn, sub->watch_fd, true) == 0;
+    rlk_sync_mutex_lock(&reg->mu);
+    if (inherited)
         return true;
-    }
-    leave(target, good);
+    reg->leader = NULL;
+    reg->mail_open &= good;
+    reg->subscriber_dirty |= !reg->mail_open;
     return true;
 }
 

@@ -14,17 +14,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct rlk_sync_cleanup;
 struct rlk_target;
 struct rlk_thread;
 
 /* Reads the mailbox until the calling thread is woken, or until `mono_end`
  * (CLOCK_MONOTONIC, ns; RLK_NEVER). False: another thread leads, or there is nothing
- * to read; it did not wait. `cleanup`: the sleep is a cancellation point, and a
- * cancelled thread calls it, with mu held; NULL: it is none. Locks: holds the registry's
- * mu, and drops it meanwhile. Blocks: network. */
+ * to read; it did not wait. Locks: holds the registry's mu, and drops it meanwhile.
+ * Blocks: network. */
 bool rlk_leader_begin_locked(struct rlk_target *target, struct rlk_thread *thread,
-                             int64_t mono_end, const struct rlk_sync_cleanup *cleanup);
+                             int64_t mono_end);
 
 /* ---- for the subscriber thread. Locks: take the registry's mu. */
 

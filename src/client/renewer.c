@@ -58,12 +58,6 @@ struct rlk_target *rlk_renewer_target(struct rlock_client *client,
     return wanted(rlk_route_to(&client->route, lock));
 }
 
-struct rlk_target *rlk_renewer_target_of(struct rlock_client *client, const char *name,
-                                         size_t name_len)
-{
-    return wanted(rlk_route_to_name(&client->route, name, name_len));
-}
-
 bool rlk_renewer_goes_alone(const struct rlk_hold *hold)
 {
     if (!hold->server.alone)
@@ -127,7 +121,8 @@ void rlk_renewer_put_in_flight(struct rlk_watch *watch, struct rlk_op *op,
 static bool send_recovery(struct rlock_client *client, struct rlk_op *op,
                           const struct rlk_request *req, bool with_text, int64_t now)
 {
-    struct rlk_target *target = rlk_renewer_target_of(client, req->name, req->name_len);
+    struct rlk_target *target =
+        wanted(rlk_route_to_name(&client->route, req->name, req->name_len));
 
     if (!rlk_renewer_ready(&target->watch) ||
         rlk_script_append(target->watch.conn, req, with_text) != 0)
@@ -485,11 +480,6 @@ int64_t rlk_renewer_run(struct rlk_target *target)
         if (t->tag == RLK_TIMER_LOCK) {
             rlk_renewer_refresh_due(
                 client, RLK_CONTAINER_OF(t, struct rlk_queue, timer)->lock, now);
-            continue;
-        }
-        if (t->tag == RLK_TIMER_CONDITION) {
-            rlk_renewer_condition_due(
-                client, RLK_CONTAINER_OF(t, struct rlk_condition, timer), now);
             continue;
         }
         struct rlk_hold *hold = RLK_CONTAINER_OF(t, struct rlk_hold, timer);

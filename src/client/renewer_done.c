@@ -325,9 +325,6 @@ static const struct operation operations[] = {
                              read_renewals_done },
     [RLK_OP_BURY] = { "recovery", 0, 0, NULL }, /* peer_watch.c takes the answer */
     [RLK_OP_WAIT] = { "wait", 0, 0, NULL },     /* renewer_wait.c takes it */
-    /* renewer_cond.c takes the answers of these two */
-    [RLK_OP_CONDITION_POLL] = { "poll", 0, 0, NULL },
-    [RLK_OP_CONDITION_SIGNAL] = { "signal", 0, 0, NULL },
 };
 
 static const struct rlk_script *script_of(const struct operation *operation,
@@ -499,16 +496,6 @@ static bool has_moved(const struct rlk_watch *watch)
     return rlk_conn_state(watch->conn) == RLK_CONN_DEAD && rlk_conn_moved(watch->conn);
 }
 
-void rlk_renewer_follow(struct rlk_target *target, const struct rlk_answer *answer)
-{
-    if (rlk_conn_state(target->watch.conn) == RLK_CONN_DEAD &&
-        rlk_conn_moved(target->watch.conn))
-        rlk_subscriber_look(target->client);
-    if (rlk_route_is_cluster(&target->client->route) && answer->outcome == RLK_RETRY &&
-        !answer->split)
-        follow_redirect(target, answer->redirected);
-}
-
 void rlk_renewer_done(struct rlk_target *target, struct rlk_op *op,
                       const struct rlk_reply *reply)
 {
@@ -532,11 +519,6 @@ void rlk_renewer_done(struct rlk_target *target, struct rlk_op *op,
             follow_redirect(target, true);
         if (has_moved(watch))
             rlk_subscriber_look(client);
-        return;
-    }
-    if (op->kind == RLK_OP_CONDITION_POLL || op->kind == RLK_OP_CONDITION_SIGNAL) {
-        rlk_renewer_condition_done(target, op, reply);
-        rlk_reply_free(kept);
         return;
     }
     rlk_registry_lock(reg);

@@ -7,7 +7,6 @@
 #define RLK_RENEWER_IMPL_H
 
 #include "client/renewer.h"
-#include "state/condition.h"
 
 enum {
     RLK_RENEWER_NAMES_MAX = 512, /* ids in one refresh: bounds the script's time at the
@@ -31,9 +30,6 @@ struct rlk_target *rlk_renewer_target(struct rlock_client *client,
 /* The node that is getting its hash slot, likewise; NULL: none, as far as is known. */
 struct rlk_target *rlk_renewer_importer(struct rlock_client *client,
                                         const struct rlk_lock *lock);
-/* The same for a name. */
-struct rlk_target *rlk_renewer_target_of(struct rlock_client *client, const char *name,
-                                         size_t name_len);
 /* Whether the next request about the hold names one key (P20). */
 bool rlk_renewer_goes_alone(const struct rlk_hold *hold);
 /* The lease that a renewal of the hold asks for. */
@@ -73,14 +69,5 @@ void rlk_renewer_reads_end(struct rlk_batch *batch);
  * waiting thread may ask the server instead. */
 void rlk_renewer_refresh_due(struct rlock_client *client, struct rlk_lock *lock,
                              int64_t now);
-/* Sends what is due for a condition. */
-void rlk_renewer_condition_due(struct rlock_client *client,
-                               struct rlk_condition *condition, int64_t now);
-/* As rlk_renewer_done, for its requests. Locks: takes the registry's mu. */
-void rlk_renewer_condition_done(struct rlk_target *target, struct rlk_op *op,
-                                const struct rlk_reply *reply);
-/* A node of a cluster did not execute a request, or the server is no master any more.
- * Locks: none may be held. */
-void rlk_renewer_follow(struct rlk_target *target, const struct rlk_answer *answer);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replicas confirm the watchdog's renewals, and its signals of conditions (V17), in a
- * client that wants that (P14). What is said of renewals holds for these, too. A WAIT
+ * Replicas confirm the watchdog's renewals, in a client that wants that (P14). A WAIT
  * stands behind the renewals of a batch; until it is answered, their replies are kept,
  * and no other WAIT is sent. If too few replicas have confirmed, the next WAIT concerns
  * the same renewals, too, until their time has passed. Thread: the watchdog. Locks: takes
@@ -41,7 +40,6 @@ int64_t rlk_renewer_wait_left(const struct rlk_watch *watch, int64_t now)
 static bool is_renewal(const struct rlk_op *op)
 {
     return op->kind == RLK_OP_RENEW || op->kind == RLK_OP_RENEW_READS ||
-           op->kind == RLK_OP_CONDITION_SIGNAL ||
            (op->kind == RLK_OP_DOWNGRADE && op->alone);
 }
 
@@ -102,22 +100,15 @@ int64_t rlk_renewer_wait_due(const struct rlk_target *target)
     return can_wait(target) && shortest_lease(watch) > 0 ? watch->wait_at : RLK_NEVER;
 }
 
-/* Whether the request was executed; errors, and holds that are gone, need no
- * confirmation. */
-static bool was_executed(const struct rlk_op *op, const struct rlk_reply *reply)
-{
-    return op->kind == RLK_OP_CONDITION_SIGNAL ? rlk_reply_type(reply) == RLK_REPLY_ARRAY
-                                               : rlk_script_all_held(reply);
-}
-
 bool rlk_renewer_keep(struct rlk_target *target, struct rlk_op *op,
                       struct rlk_reply *reply)
 {
     struct rlock_client *client = target->client;
     struct rlk_watch *watch = &target->watch;
 
+    /* errors, and holds that are gone, need no confirmation */
     if (!rlk_confirm_is_on(&client->config.wait) || !is_renewal(op) ||
-        !was_executed(op, reply))
+        !rlk_script_all_held(reply))
         return false;
     rlk_list_remove(&op->link);
     rlk_list_append(&watch->unproven, &op->link);
@@ -136,8 +127,6 @@ static bool presses(const struct rlk_op *op)
 
     if (op->hold)
         return op->hold->lease.doubted || !rlk_hold_is_live(op->hold);
-    if (op->kind == RLK_OP_CONDITION_SIGNAL)
-        return false;
     batch = RLK_CONTAINER_OF(op, struct rlk_batch, op);
     for (size_t i = 0; i < batch->count; i++)
         if (batch->holds[i]->lease.doubted || !rlk_hold_is_live(batch->holds[i]))

@@ -61,19 +61,14 @@ static inline struct rlk_target *rlk_route_to_any(struct rlk_route *route)
 /* rule: P21 */
 /* The client waits for the lock, or shares it: messages about it are to come by a sharded
  * channel, where there are such. Locks: holds the registry's mu. */
-static inline void rlk_route_use_mail_of_locked(struct rlk_route *route, const char *name,
-                                                size_t name_len, int64_t now)
-{
-    if (!rlk_route_is_cluster(route) || !atomic_load(&route->sharded))
-        return;
-    struct rlk_target *target = rlk_route_to_name(route, name, name_len);
-    if (target != &route->target)
-        rlk_shardmail_want_locked(target, name, name_len, now);
-}
 static inline void rlk_route_use_mail_locked(struct rlk_route *route,
                                              const struct rlk_lock *lock, int64_t now)
 {
-    rlk_route_use_mail_of_locked(route, lock->name, lock->name_len, now);
+    if (!rlk_route_is_cluster(route) || !atomic_load(&route->sharded))
+        return;
+    struct rlk_target *target = rlk_route_to(route, lock);
+    if (target != &route->target)
+        rlk_shardmail_want_locked(target, lock->name, lock->name_len, now);
 }
 
 /* A count of moves: another count means that another server may have the lock now. */

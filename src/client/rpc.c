@@ -468,63 +468,6 @@ void rlk_rpc_go_on(struct rlock_client *client, int kind, const char *name,
     }
 }
 
-/* Decodes the replies about several ids. */
-static void take_fates(struct visit *v, const struct rlk_request *req,
-                       struct rlk_reply *reply, const struct rlk_rpc_call *call,
-                       struct rlk_answer *answer)
-{
-    char text[RLK_SERVER_ERROR_SIZE];
-    bool loaded = answer->loaded;
-
-    rlk_script_decode(v->conn, &rlk_scripts[req->script], reply, answer->sent, answer,
-                      call->fates, call->fate_count, text, sizeof(text));
-    answer->loaded = loaded;
-    answer->answered = true;
-    if (answer->unreadable)
-        rlk_script_unreadable(req, answer->unreadable);
-    rlk_reply_give_back(v->conn, reply);
-}
-
-/* The reply is the caller's. */
-static void take_raw(struct visit *v, const struct rlk_rpc_call *call,
-                     struct rlk_reply *reply, struct rlk_answer *answer,
-                     struct rlk_reply **ret_raw)
-{
-    struct rlk_script_confirm space;
-    const struct rlk_script_confirm *by =
-        call->confirms ? confirm_by(v->target, &space) : NULL;
-
-    *ret_raw = reply;
-    if (by)
-        rlk_script_confirm_write(v->conn, by, v->until, answer);
-}
-
-void rlk_rpc_run(struct rlock_client *client, const struct rlk_rpc_call *call,
-                 int64_t until, struct rlk_answer *answer, struct rlk_reply **ret_raw)
-{
-    struct rlk_request req RLK_UNINITIALIZED;
-    struct visit v = visit_to(client, until);
-    bool again;
-
-    do {
-        if (!begin(&v, call->name, call->name_len, call->goes_first, answer))
-            return;
-        v.asking = v.asking && call->fate_count == 0 && !ret_raw;
-        call->build(&req, rlk_conn_clock_offset_us(v.conn) + until / 1000, call->arg);
-        if (call->fate_count == 0 && !ret_raw) {
-            call_script(&v, &req, NULL, answer);
-        } else {
-            struct rlk_reply *reply = NULL;
-            rlk_script_call_raw(v.conn, &req, until, answer, &reply);
-            if (answer->outcome == RLK_DONE && !ret_raw)
-                take_fates(&v, &req, reply, call, answer);
-            else if (answer->outcome == RLK_DONE)
-                take_raw(&v, call, reply, answer, ret_raw);
-        }
-        again = finish(&v, &req, answer);
-    } while (again);
-}
-
 void rlk_rpc_request(struct rlock_client *client, const struct rlk_request *req,
                      int64_t until, struct rlk_answer *ret_answer,
                      struct rlk_reply **ret_raw)

@@ -44,23 +44,6 @@ void rlk_rpc_request(struct rlock_client *client, const struct rlk_request *req,
                      int64_t until, struct rlk_answer *ret_answer,
                      struct rlk_reply **ret_raw);
 
-/* A request that is made for each connection that it goes to. */
-struct rlk_rpc_call {
-    const char *name; /* its node gets the request */
-    size_t name_len;
-    bool goes_first; /* the request gives back a lock */
-    bool confirms;   /* replicas confirm it, if the client wants that; with ret_raw only.
-                        Too few: UNKNOWN, and the reply is the caller's all the same */
-    /* not_after_us: the server's time at `until` (T3) */
-    void (*build)(struct rlk_request *req, int64_t not_after_us, void *arg);
-    void *arg;
-    struct rlk_fate *fates; /* for a reply about several ids; or NULL, */
-    size_t fate_count;      /* 0: the answer has the fate of the only one */
-};
-/* Runs it once, but follows redirects. ret_raw as with rlk_rpc_request. */
-void rlk_rpc_run(struct rlock_client *client, const struct rlk_rpc_call *call,
-                 int64_t until, struct rlk_answer *answer, struct rlk_reply **ret_raw);
-
 /* With waitaof=1: whether the server has WAITAOF and writes to disk. 0 also if it cannot
  * be reached; ENOTSUP: it does not, and the thread's message says why. Blocks: network.
  */

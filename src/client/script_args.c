@@ -86,19 +86,6 @@ void rlk_script_args_release(struct rlk_request *req, const struct rlock_client 
         add_mark(req, hold);
 }
 
-void rlk_script_args_add_release(struct rlk_request *req,
-                                 const struct rlock_client *client,
-                                 const struct rlk_hold *hold, int64_t marker_ms)
-{
-    const struct rlk_lock *lock = hold->lock;
-
-    rlk_request_add_id(req, client->uuid, &hold->id);
-    rlk_request_add_int(req, marker_ms);
-    rlk_request_add_channel(req, lock->name, lock->name_len);
-    if (rlk_id_robust(&hold->id))
-        add_mark(req, hold);
-}
-
 void rlk_script_args_cancel(struct rlk_request *req, const struct rlock_client *client,
                             const struct rlk_hold *hold, int64_t marker_ms)
 {

@@ -24,11 +24,6 @@ void rlk_script_args_acquire(struct rlk_request *req, const struct rlock_client 
 /* marker_ms 0: no marker. */
 void rlk_script_args_release(struct rlk_request *req, const struct rlock_client *client,
                              const struct rlk_hold *hold, int64_t marker_ms);
-/* Adds what the release of an exclusive hold says, behind the arguments of another
- * script. */
-void rlk_script_args_add_release(struct rlk_request *req,
-                                 const struct rlock_client *client,
-                                 const struct rlk_hold *hold, int64_t marker_ms);
 void rlk_script_args_cancel(struct rlk_request *req, const struct rlock_client *client,
                             const struct rlk_hold *hold, int64_t marker_ms);
 /* What a renewal asks for besides the lease. */

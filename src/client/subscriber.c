@@ -492,9 +492,6 @@ static bool listen_on(struct rlk_target *target, int64_t now)
         sub->ping_at = now + client->config.presence_ms * RLK_NS_PER_MS;
         rlk_registry_lock(&client->registry);
         rlk_registry_recheck_some_locked(&client->registry, has_lock, target);
-        if (again)
-            rlk_condition_wake_some_locked(&client->registry, rlk_client_has_condition,
-                                           target);
         rlk_handoff_ask_all_locked(&client->registry);
         rlk_registry_unlock(&client->registry);
         bool told_down = sub->told_down, open = rlk_events_up(target, again);

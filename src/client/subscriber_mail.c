@@ -27,23 +27,6 @@ static bool take_grant(struct rlock_client *client, const struct rlk_mail *mail,
 }
 
 /* Whether the id belongs to this process. */
-static bool take_woken(struct rlock_client *client, const struct rlk_mail *mail, size_t i)
-{
-    struct rlk_registry *reg = &client->registry;
-    const struct rlk_mail_grant *woken = &mail->grants[i];
-    struct rlk_id id;
-
-    if (!rlk_id_parse(&id, client->uuid, woken->id, woken->id_len) ||
-        id.letter != RLK_CONDITION_LETTER)
-        return false;
-    rlk_registry_lock(reg);
-    bool known =
-        rlk_condition_message_locked(reg, &id, woken->ticket, mail->name, mail->name_len);
-    rlk_registry_unlock(reg);
-    return known;
-}
-
-/* Whether the id belongs to this process. */
 static bool take_news(struct rlock_client *client, const struct rlk_mail *mail)
 {
     struct rlk_registry *reg = &client->registry;
@@ -70,12 +53,10 @@ void rlk_subscriber_take_mail(struct rlock_client *client, const char *text, siz
         return;
     }
     RLK_COUNT(client->counters.messages);
-    bool is_news = mail.kind == RLK_MAIL_LOST || mail.kind == RLK_MAIL_RECALL;
-    if (is_news)
+    if (mail.kind != RLK_MAIL_GRANT)
         unknown = !take_news(client, &mail);
-    for (size_t i = 0; !is_news && i < mail.grant_count; i++)
-        unknown += !(mail.kind == RLK_MAIL_GRANT ? take_grant(client, &mail, i)
-                                                 : take_woken(client, &mail, i));
+    for (size_t i = 0; mail.kind == RLK_MAIL_GRANT && i < mail.grant_count; i++)
+        unknown += !take_grant(client, &mail, i);
     if (unknown > 0)
         RLK_COUNT(client->counters.messages_ignored);
 }

@@ -227,13 +227,8 @@ static void note_ready(struct rlk_target *target, int64_t now)
     watch->opening = false;
     atomic_store_explicit(&client->registry.heard_at, now, memory_order_relaxed);
     RLK_COUNT(client->counters.connects);
-    if (watch->been_ready) {
+    if (watch->been_ready)
         RLK_COUNT(client->counters.reconnects);
-        rlk_registry_lock(&client->registry);
-        rlk_condition_wake_some_locked(&client->registry, rlk_client_has_condition,
-                                       target);
-        rlk_registry_unlock(&client->registry);
-    }
     watch->been_ready = true;
     if (watch->told_down)
         rlk_log(RLK_LOG_INFO,
@@ -318,7 +313,6 @@ static void follow_move(struct rlk_target *target, int64_t now)
     target->watch.moves_done = moves;
     rlk_registry_lock(&client->registry);
     rlk_registry_doubt_all_locked(&client->registry, now);
-    rlk_condition_wake_some_locked(&client->registry, NULL, NULL);
     rlk_registry_unlock(&client->registry);
 }
 

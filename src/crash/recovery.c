@@ -102,22 +102,13 @@ static bool add_id(struct job *job, const struct rlk_intent *intent)
     return true;
 }
 
-/* rule: V15 */
-static bool is_of_condition(int kind)
-{
-    return kind == RLK_INTENT_CONDITION;
-}
-
 /* Whether an intent of another process makes sense. */
 static bool is_sound(const struct rlk_intent *intent)
 {
-    const char *letters = is_of_condition(intent->kind) ? "c" : "mfrwMFRW";
-
     if (intent->state != RLK_SLOT_VALID || intent->name_len == 0 ||
-        intent->name_len > RLOCK_NAME_MAX ||
-        (intent->kind >= RLK_KIND_LIMIT && !is_of_condition(intent->kind)) ||
+        intent->name_len > RLOCK_NAME_MAX || intent->kind >= RLK_KIND_LIMIT ||
         rlk_key_check(intent->name, intent->name_len) != 0 ||
-        !strchr(letters, intent->letter) || intent->letter == 0)
+        !strchr("mfrwMFRW", intent->letter) || intent->letter == 0)
         return false;
     for (size_t i = 0; i < sizeof(intent->flags); i++) {
         if (intent->flags[i] == '\0')
@@ -162,8 +153,6 @@ static struct rlk_intent *read_intents(int fd, size_t *ret_count)
 static int by_name(const void *a, const void *b)
 {
     const struct rlk_intent *x = a, *y = b;
-    if (is_of_condition(x->kind) != is_of_condition(y->kind))
-        return is_of_condition(x->kind) ? 1 : -1;
     if (x->name_len != y->name_len)
         return x->name_len < y->name_len ? -1 : 1;
     return memcmp(x->name, y->name, x->name_len);
@@ -192,8 +181,7 @@ static bool read_table(struct dead_process *dead)
 static bool has_job(const struct dead_process *dead, const struct rlk_lock *lock)
 {
     for (size_t i = 0; i < dead->count; i++)
-        if (!is_of_condition(dead->jobs[i].kind) &&
-            dead->jobs[i].name_len == lock->name_len &&
+        if (dead->jobs[i].name_len == lock->name_len &&
             memcmp(dead->jobs[i].name, lock->name, lock->name_len) == 0)
             return true;
     return false;
@@ -310,11 +298,6 @@ static void leave(struct rlock_client *client, struct dead_process *dead, int64_
 
 /* ---- requests */
 
-static enum rlk_script_id script_of(const struct job *job)
-{
-    return is_of_condition(job->kind) ? RLK_COND_BURY : RLK_LOCK_BURY;
-}
-
 static bool send_job(struct rlock_client *client, struct dead_process *dead, size_t i,
                      int64_t now)
 {
@@ -324,15 +307,13 @@ static bool send_job(struct rlock_client *client, struct dead_process *dead, siz
 
     if (!request)
         return false;
-    rlk_request_init(&req, script_of(job), rlk_client_is_sharded(client), job->name,
+    rlk_request_init(&req, RLK_LOCK_BURY, rlk_client_is_sharded(client), job->name,
                      job->name_len);
     rlk_request_add(&req, dead->uuid, RLK_UUID_LEN);
     rlk_request_add_int(&req, dead->head.life_ms);
-    if (!is_of_condition(job->kind)) {
-        rlk_request_add_channel(&req, job->name, job->name_len);
-        rlk_request_add_int(&req, job->prefer);
-        rlk_request_add_borrowed(&req, job->ids ? job->ids : "", job->ids_len);
-    }
+    rlk_request_add_channel(&req, job->name, job->name_len);
+    rlk_request_add_int(&req, job->prefer);
+    rlk_request_add_borrowed(&req, job->ids ? job->ids : "", job->ids_len);
     if (!client->peer_watch.link->send(client, &request->op, &req, job->with_text, now)) {
         free(request);
         return false;
@@ -470,7 +451,7 @@ static void take(struct rlock_client *client, struct dead_process *dead, struct 
         job->state = DONE;
         dead->backoff_ms = BACKOFF_FIRST_MS;
         rlk_registry_lock(reg);
-        if (answer->fate.what == RLK_RELEASED && !is_of_condition(job->kind)) {
+        if (answer->fate.what == RLK_RELEASED) {
             dead->released++;
             queue_death_locked(reg, dead, job);
         }
@@ -509,7 +490,7 @@ bool rlk_recovery_answered(struct rlock_client *client, struct rlk_op *op,
     if (reply) {
         RLK_COUNT(client->counters.round_trips);
         rlk_client_answered(client, op->sent, now);
-        rlk_script_decode(conn, &rlk_scripts[script_of(job)], reply, op->sent, &answer,
+        rlk_script_decode(conn, &rlk_scripts[RLK_LOCK_BURY], reply, op->sent, &answer,
                           &fate, 1, text, sizeof(text));
     } else {
         RLK_COUNT(client->counters.unknown_outcomes);

@@ -43,17 +43,6 @@ int rlk_acquire(const struct rlk_acquire_params *params);
  */
 int rlk_release(struct rlk_holder *holder, const struct rlk_handle *handle, int64_t now);
 
-/* Ends the outermost level as above, but only if the unlock goes to the server now:
- * returns the hold, RELEASING, with a reference. The caller sends the release, by a
- * script that does something else besides, and then calls rlk_release_end. NULL: nothing
- * was done. Locks: takes the registry's mu. */
-struct rlk_hold *rlk_release_begin(struct rlk_holder *holder,
-                                   const struct rlk_handle *handle, int64_t now);
-/* The release was answered, or has to be made by the watchdog. Codes as rlk_release. The
- * caller has set hold->ending.release_unknown if an outcome was unknown. */
-int rlk_release_end(struct rlk_hold *hold, const struct rlk_answer *answer,
-                    int64_t until);
-
 /* The same, if another thread may close the client at this moment, which loses the
  * hold. */
 int rlk_release_retained(struct rlk_holder *holder, const struct rlk_handle *handle,

@@ -48,7 +48,7 @@ static void nap(struct rlk_acquire_op *op)
     struct rlk_route *route = &params->client->route;
     if (op->sleep != RLK_SLEEP_BY_MAIL ||
         rlk_route_is_cluster(route) || /* there the subscriber reads all mail */
-        !rlk_leader_begin_locked(&route->target, params->thread, end, NULL))
+        !rlk_leader_begin_locked(&route->target, params->thread, end))
         rlk_sync_cond_wait(&params->thread->cond, &reg->mu, end);
 }
 

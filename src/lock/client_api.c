@@ -16,8 +16,7 @@ _Static_assert(sizeof(rlock_clientattr_t) == 4096, "part of the ABI");
 _Static_assert(sizeof(rlock_stats_t) == 4096, "part of the ABI");
 _Static_assert(offsetof(rlock_stats_t, messages_ignored) == 23 * 8, "part of the ABI");
 _Static_assert(offsetof(rlock_stats_t, wait_time) == 30 * 8, "part of the ABI");
-_Static_assert(offsetof(rlock_stats_t, cond_waits) == 203 * 8, "part of the ABI");
-_Static_assert(offsetof(rlock_stats_t, rlk_reserved) == 253 * 8, "part of the ABI");
+_Static_assert(offsetof(rlock_stats_t, rlk_reserved) == 203 * 8, "part of the ABI");
 
 /* ---- attributes */
 
@@ -372,7 +371,6 @@ static void copy_stats(struct rlock_client *client, rlock_stats_t *stats)
         rlk_histogram_show(&client->registry.waited, &stats->wait_time);
         rlk_histogram_show(&client->registry.waited_in_vain, &stats->failed_wait_time);
         rlk_histogram_show(&client->registry.held, &stats->hold_time);
-        rlk_histogram_show(&client->registry.slept, &stats->cond_wait_time);
         copy_outages_locked(client, stats);
         rlk_registry_unlock(&client->registry);
     }
@@ -404,13 +402,6 @@ static void copy_stats(struct rlock_client *client, rlock_stats_t *stats)
     COPY(script_loads);
     COPY(events);
     COPY(burials);
-    COPY(cond_waits);
-    COPY(cond_wakeups);
-    COPY(cond_needless);
-    COPY(cond_timeouts);
-    COPY(signals);
-    COPY(broadcasts);
-    COPY(signals_deferred);
 #undef COPY
     rlk_histogram_show(&client->round_trips, &stats->round_trip_time);
 }

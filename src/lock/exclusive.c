@@ -177,21 +177,6 @@ int rlk_exclusive_unlock(struct rlk_handle *handle, int kind)
     return leave_fast(handle, kind) ? 0 : unlock_slow(handle, kind);
 }
 
-/* rule: V9 */
-int rlk_exclusive_retake(struct rlk_handle *handle, int kind, unsigned levels,
-                         long lease_ms)
-{
-    const struct rlk_lock_args args = {
-        .handle = handle, .kind = kind, .form = RLK_FORM_LOCK, .lease_ms = lease_ms
-    };
-    int rc = rlk_handle_args_first(&args);
-
-    if (rc != 0)
-        return rc;
-    rlk_handle_part(handle)->levels.writes = levels;
-    return look_for_death(handle);
-}
-
 /* ---- the rest */
 
 int rlk_exclusive_consistent(struct rlk_handle *handle, int kind)

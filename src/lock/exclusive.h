@@ -12,10 +12,6 @@ int rlk_exclusive_trylock(struct rlk_handle *handle, int kind, long lease_ms);
 int rlk_exclusive_clocklock(struct rlk_handle *handle, int kind, clockid_t clock,
                             const struct timespec *abstime, long lease_ms);
 int rlk_exclusive_unlock(struct rlk_handle *handle, int kind);
-/* Takes a lock that the calling thread gave up for a while, with so many levels; inside a
- * public call. As rlk_exclusive_lock, but never EDEADLK. */
-int rlk_exclusive_retake(struct rlk_handle *handle, int kind, unsigned levels,
-                         long lease_ms);
 int rlk_exclusive_consistent(struct rlk_handle *handle, int kind);
 int rlk_exclusive_prioceiling(const struct rlk_handle *handle, int kind);
 

@@ -191,8 +191,7 @@ int rlk_handle_bad(const struct rlk_handle *handle, int kind)
 {
     static const char *const kinds[] = { [RLK_KIND_MUTEX] = "mutex",
                                          [RLK_KIND_FAIR] = "fair lock",
-                                         [RLK_KIND_RWLOCK] = "read-write lock",
-                                         [RLK_KIND_COND] = "condition" };
+                                         [RLK_KIND_RWLOCK] = "read-write lock" };
     const uint32_t layout = 0xff000000u, magic = handle ? handle->rlk_magic : 0;
 
     if (!handle)

@@ -38,49 +38,20 @@ static int judge_release(struct rlk_hold *hold, const struct rlk_answer *answer)
                : rlk_error_set(ESTALE, "the server no longer records this hold");
 }
 
-/* A release is under way: threads at the server go first. Locks: holds the registry's
- * mu. */
-static void begin_giving_back(struct rlk_hold *hold)
-{
-    if (!hold->reading)
-        hold->lock->releasing = true;
-    hold->lock->refs++;
-}
-
-/* It has ended with this answer. If that is none, or an ACL refused the release, the
- * watchdog goes on. Consumes the caller's reference. Locks: holds the registry's mu. */
-static int end_giving_back(struct rlk_hold *hold, const struct rlk_answer *answer)
-{
-    struct rlk_lock *lock = hold->lock;
-    struct rlock_client *client = RLK_CLIENT_OF(lock->registry);
-    int rc = judge_release(hold, answer);
-
-    if (rc == ESTALE)
-        RLK_COUNT(client->counters.losses);
-    if (!hold->reading)
-        lock->releasing = false;
-    rlk_lock_promote_locked(lock);
-    bool denied = answer->outcome == RLK_REFUSED && answer->code == EACCES;
-    if (answer->outcome == RLK_DONE || (answer->outcome == RLK_REFUSED && !denied))
-        rlk_hold_background_end_locked(hold);
-    else
-        rlk_hold_background_locked(hold, rlk_clock_boot(),
-                                   rlk_hold_release_until_locked(hold));
-    rlk_lock_unref_locked(lock);
-    return rc;
-}
-
-/* Releases a RELEASING hold at the server. Consumes the caller's reference. Locks: holds
- * the registry's mu, and drops it meanwhile. */
+/* Releases a RELEASING hold at the server. If that fails, or an ACL refuses it, the
+ * watchdog goes on. Consumes the caller's reference. Locks: holds the registry's mu, and
+ * drops it meanwhile. */
 static int give_back(struct rlk_hold *hold, int64_t until)
 {
     struct rlk_lock *lock = hold->lock;
     struct rlk_registry *reg = lock->registry;
     struct rlock_client *client = RLK_CLIENT_OF(reg);
     struct rlk_answer answer;
-    bool mark = hold->server.unknown;
+    bool mark = hold->server.unknown, exclusive = !hold->reading;
 
-    begin_giving_back(hold);
+    if (exclusive)
+        lock->releasing = true;
+    lock->refs++;
     rlk_registry_unlock(reg);
     /* a connection that was closed while idle is worth one more try at once; the watchdog
      * deals with any other failure */
@@ -95,48 +66,21 @@ static int give_back(struct rlk_hold *hold, int64_t until)
     if (answer.outcome == RLK_DONE)
         rlk_rpc_go_on(client, lock->kind, lock->name, lock->name_len, hold->prefer,
                       answer.more, until);
-    rlk_registry_lock(reg);
-    return end_giving_back(hold, &answer);
-}
-
-/* rule: V1 */
-struct rlk_hold *rlk_release_begin(struct rlk_holder *holder,
-                                   const struct rlk_handle *handle, int64_t now)
-{
-    struct rlk_hold *hold = holder->hold;
-    struct rlk_registry *reg = hold->lock->registry;
-    struct rlock_client *client = RLK_CLIENT_OF(reg);
-    struct rlk_handoff bound = rlk_handle_handoff(handle, client);
+    int rc = judge_release(hold, &answer);
 
     rlk_registry_lock(reg);
-    rlk_fastpath_close_locked(hold);
-    if (!rlk_hold_is_live(hold) || now >= hold->end ||
-        rlk_handoff_may_stay_locked(hold, bound, now)) {
-        rlk_registry_unlock(reg);
-        return NULL;
-    }
-    RLK_COUNT(client->counters.releases);
-    RLK_PROBE2(lock_released, RLK_PROBE_TEXT(hold->lock->name),
-               RLK_PROBE_US(now - holder->since));
-    rlk_holder_end_section_locked(holder, now);
-    rlk_holder_leave_locked(holder);
-    rlk_hold_leave_locked(hold);
-    begin_giving_back(hold);
-    rlk_registry_unlock(reg);
-    return hold;
-}
-
-int rlk_release_end(struct rlk_hold *hold, const struct rlk_answer *answer, int64_t until)
-{
-    const struct rlk_lock *lock = hold->lock;
-    struct rlk_registry *reg = lock->registry;
-
-    if (answer->outcome == RLK_DONE)
-        rlk_rpc_go_on(RLK_CLIENT_OF(reg), lock->kind, lock->name, lock->name_len,
-                      hold->prefer, answer->more, until);
-    rlk_registry_lock(reg);
-    int rc = end_giving_back(hold, answer);
-    rlk_registry_unlock(reg);
+    if (rc == ESTALE)
+        RLK_COUNT(client->counters.losses);
+    if (exclusive)
+        lock->releasing = false;
+    rlk_lock_promote_locked(lock);
+    bool denied = answer.outcome == RLK_REFUSED && answer.code == EACCES;
+    if (answer.outcome == RLK_DONE || (answer.outcome == RLK_REFUSED && !denied))
+        rlk_hold_background_end_locked(hold);
+    else
+        rlk_hold_background_locked(hold, rlk_clock_boot(),
+                                   rlk_hold_release_until_locked(hold));
+    rlk_lock_unref_locked(lock);
     return rc;
 }
 

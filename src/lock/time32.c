@@ -66,24 +66,6 @@ TIMED(fair, lock)
 TIMED(rwlock, rdlock)
 TIMED(rwlock, wrlock)
 
-#define COND_TIMED(fair, type)                                                           \
-    PLAIN_NAME(rlock_cond_##fair##timedwait, rlock_cond_t *cond,                         \
-               rlock_##type##_t *mutex, const struct timespec32 *abstime)                \
-    {                                                                                    \
-        struct timespec ts;                                                              \
-        return rlock_cond_##fair##timedwait(cond, mutex, widen(abstime, &ts));           \
-    }                                                                                    \
-    PLAIN_NAME(rlock_cond_##fair##clockwait, rlock_cond_t *cond,                         \
-               rlock_##type##_t *mutex, clockid_t clock,                                 \
-               const struct timespec32 *abstime)                                         \
-    {                                                                                    \
-        struct timespec ts;                                                              \
-        return rlock_cond_##fair##clockwait(cond, mutex, clock, widen(abstime, &ts));    \
-    }
-
-COND_TIMED(, mutex)
-COND_TIMED(fair, fair)
-
 PLAIN_NAME(rlock_waitfree, rlock_client_t *client, const char *name,
            const struct timespec32 *abstime)
 {

@@ -48,10 +48,7 @@ static struct rlk_frame *find_frame(struct rlk_conn *conn, const struct rlk_requ
         struct rlk_frame *frame = &conn->frames[i];
         if (frame->head_len > 0 && frame->script == req->script &&
             frame->argc == req->argc && frame->name_len == req->name_len &&
-            frame->other_len == req->other_len &&
-            memcmp(frame->name, req->name, req->name_len) == 0 &&
-            (req->other_len == 0 ||
-             memcmp(frame->other, req->other, req->other_len) == 0))
+            memcmp(frame->name, req->name, req->name_len) == 0)
             return frame;
     }
     return NULL;
@@ -110,9 +107,6 @@ static struct rlk_frame *make_frame(struct rlk_conn *conn, const struct rlk_requ
     frame->argc = req->argc;
     frame->name_len = req->name_len;
     memcpy(frame->name, req->name, req->name_len);
-    frame->other_len = req->other_len;
-    if (req->other_len > 0)
-        memcpy(frame->other, req->other, req->other_len);
     return frame;
 }
 

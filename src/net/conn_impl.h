@@ -45,9 +45,8 @@ struct rlk_frame {
     size_t head_len; /* 0: there is no head */
     enum rlk_script_id script;
     int argc; /* of the whole request */
-    size_t name_len, other_len;
+    size_t name_len;
     char name[RLOCK_NAME_MAX];
-    char other[RLOCK_NAME_MAX]; /* the other name of the request */
 };
 
 struct rlk_conn {

@@ -8,16 +8,10 @@
 #include <string.h>
 
 static const char *const suffixes[RLK_KEY_COUNT] = {
-    [RLK_KEY_QUEUE] = ":queue",
-    [RLK_KEY_RQUEUE] = ":rqueue",
-    [RLK_KEY_PRESENT] = ":present",
-    [RLK_KEY_READERS] = ":readers",
-    [RLK_KEY_CANCELLED] = ":cancelled",
-    [RLK_KEY_KEEPERS] = ":keepers",
+    [RLK_KEY_QUEUE] = ":queue",         [RLK_KEY_RQUEUE] = ":rqueue",
+    [RLK_KEY_PRESENT] = ":present",     [RLK_KEY_READERS] = ":readers",
+    [RLK_KEY_CANCELLED] = ":cancelled", [RLK_KEY_KEEPERS] = ":keepers",
     [RLK_KEY_DIRTY] = ":dirty",
-    [RLK_KEY_COND] = ":cond",
-    [RLK_KEY_CONDPRESENT] = ":condpresent",
-    [RLK_KEY_CONDLEFT] = ":condleft",
 };
 
 static const char token_prefix[] = "redisson_lock_token:";

@@ -25,16 +25,9 @@ enum rlk_key {
     RLK_KEY_KEEPERS,
     RLK_KEY_DIRTY,
     RLK_KEY_TOKEN,
-    RLK_KEY_COND, /* this and the next two: of a condition */
-    RLK_KEY_CONDPRESENT,
-    RLK_KEY_CONDLEFT,
     RLK_KEY_CHANNEL, /* where Redisson's waiters listen: not a key */
     RLK_KEY_COUNT
 };
-/* In a script's list: a key of the other name that its request has. */
-#define RLK_KEY_OTHER(key) ((enum rlk_key)((key) | 64))
-#define RLK_KEY_IS_OTHER(key) ((key)&64)
-#define RLK_KEY_KIND(key) ((enum rlk_key)((unsigned)(key)&63))
 
 enum {
     RLK_KEY_SIZE = RLOCK_NAME_MAX + 32

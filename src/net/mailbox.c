@@ -45,13 +45,15 @@ static bool is(const char *text, size_t len, const char *literal)
     return len == strlen(literal) && memcmp(text, literal, len) == 0;
 }
 
-/* The ids, each with its ticket. */
-static bool parse_ids(struct cursor *c, struct rlk_mail *mail)
+static bool parse_grant(struct cursor *c, struct rlk_mail *mail)
 {
-    uint64_t count;
+    uint64_t flags, count;
 
-    if (!number(c, RLK_MAIL_GRANTS_MAX, &count) || count == 0)
+    if (!number(c, UINT32_MAX, &flags) || !number(c, INT64_MAX, &mail->token) ||
+        !number(c, INT64_MAX, &mail->token_count) ||
+        !number(c, RLK_MAIL_GRANTS_MAX, &count) || count == 0)
         return false;
+    mail->flags = (unsigned)flags;
     mail->grant_count = (size_t)count;
     for (size_t i = 0; i < mail->grant_count; i++) {
         struct rlk_mail_grant *grant = &mail->grants[i];
@@ -64,18 +66,6 @@ static bool parse_ids(struct cursor *c, struct rlk_mail *mail)
     return true;
 }
 
-static bool parse_grant(struct cursor *c, struct rlk_mail *mail)
-{
-    uint64_t flags;
-
-    if (!number(c, UINT32_MAX, &flags) || !number(c, INT64_MAX, &mail->token) ||
-        !number(c, INT64_MAX, &mail->token_count))
-        return false;
-    mail->flags = (unsigned)flags;
-    return parse_ids(c, mail);
-}
-
-/* rule: V19 */
 bool rlk_mailbox_parse(struct rlk_mail *ret_mail, const char *text, size_t len)
 {
     struct cursor c = { text, text + len };
@@ -88,10 +78,6 @@ bool rlk_mailbox_parse(struct rlk_mail *ret_mail, const char *text, size_t len)
     if (is(kind, kind_len, "grant")) {
         ret_mail->kind = RLK_MAIL_GRANT;
         if (!parse_grant(&c, ret_mail))
-            return false;
-    } else if (is(kind, kind_len, "woken")) {
-        ret_mail->kind = RLK_MAIL_WOKEN;
-        if (!parse_ids(&c, ret_mail))
             return false;
     } else if (is(kind, kind_len, "lost") || is(kind, kind_len, "wanted")) {
         ret_mail->kind = kind[0] == 'l' ? RLK_MAIL_LOST : RLK_MAIL_RECALL;

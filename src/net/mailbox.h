@@ -6,7 +6,6 @@
  *   token count: how many tokens each id gets; 0: all ids share the first one
  * - <version> lost <id> <name>
  * - <version> wanted <id> <name>
- * - <version> woken <n> (<id> <ticket>)*n <name>; the name is a condition's
  * The parser ignores unknown versions and kinds, so that versions of the library can mix.
  */
 #ifndef RLK_MAILBOX_H
@@ -35,12 +34,13 @@ struct rlk_mail_grant {
 };
 
 struct rlk_mail {
-    enum { RLK_MAIL_GRANT, RLK_MAIL_LOST, RLK_MAIL_RECALL, RLK_MAIL_WOKEN } kind;
+    enum { RLK_MAIL_GRANT, RLK_MAIL_LOST, RLK_MAIL_RECALL } kind;
     const char *name;
     size_t name_len;
-    unsigned flags; /* GRANT; and the next line */
+    /* GRANT */
+    unsigned flags;
     uint64_t token, token_count;
-    size_t grant_count; /* WOKEN, too; of waits */
+    size_t grant_count;
     struct rlk_mail_grant grants[RLK_MAIL_GRANTS_MAX];
     /* LOST, RECALL */
     const char *id;

@@ -71,18 +71,12 @@ void rlk_request_add_channel(struct rlk_request *req, const char *name, size_t n
     rlk_request_add(req, buf, rlk_key_write(buf, RLK_KEY_CHANNEL, name, name_len));
 }
 
-static size_t write_key(char *buf, enum rlk_key key, const struct rlk_request *req)
-{
-    if (RLK_KEY_IS_OTHER(key))
-        return rlk_key_write(buf, RLK_KEY_KIND(key), req->other, req->other_len);
-    return rlk_key_write(buf, key, req->name, req->name_len);
-}
-
 void rlk_request_words(const struct rlk_request *req, bool with_text, const char **argv,
                        size_t *len, char keys[RLK_REQUEST_KEYS_SIZE])
 {
-    static const char *const counts[] = { "0", "1", "2", "3", "4",  "5",
-                                          "6", "7", "8", "9", "10", "11" };
+    static const char *const counts[] = {
+        "0", "1", "2", "3", "4", "5", "6", "7", "8", "9"
+    };
     const struct rlk_script *script = &rlk_scripts[req->script];
     int first = req->first_argument;
 
@@ -93,7 +87,8 @@ void rlk_request_words(const struct rlk_request *req, bool with_text, const char
         len[i] = strlen(argv[i]);
     for (int i = 0; i < script->key_count; i++) {
         argv[RLK_REQUEST_FIRST_KEY + i] = keys;
-        len[RLK_REQUEST_FIRST_KEY + i] = write_key(keys, script->keys[i], req);
+        len[RLK_REQUEST_FIRST_KEY + i] =
+            rlk_key_write(keys, script->keys[i], req->name, req->name_len);
         keys += len[RLK_REQUEST_FIRST_KEY + i];
     }
     memcpy(argv + first, req->argv + first, (size_t)(req->argc - first) * sizeof(*argv));

@@ -39,9 +39,6 @@ struct rlk_request {
     enum rlk_script_id script;
     const char *name; /* the caller's; outlives the request */
     size_t name_len;
-    const char
-        *other; /* the other name, if the script has keys of two, or ""; likewise */
-    size_t other_len;
     int argc;    /* words, EVALSHA and the keys among them */
     bool framed; /* `text` has all arguments; false: one is borrowed */
     size_t used; /* of text */
@@ -67,8 +64,6 @@ static inline void rlk_request_init(struct rlk_request *req, enum rlk_script_id 
     req->script = script;
     req->name = name;
     req->name_len = name_len;
-    req->other = "";
-    req->other_len = 0;
     req->argc = req->first_argument =
         RLK_REQUEST_FIRST_KEY + rlk_scripts[script].key_count;
     req->framed = true;

@@ -81,7 +81,6 @@ static bool decode_what(const struct rlk_reply *reply, size_t at, enum rlk_what 
         WORD("shared", RLK_SHARED),    WORD("released", RLK_RELEASED),
         WORD("notmine", RLK_NOT_MINE), WORD("removed", RLK_REMOVED),
         WORD("yours", RLK_YOURS),      WORD("unrecoverable", RLK_UNRECOVERABLE),
-        WORD("waiting", RLK_WAITING),  WORD("woken", RLK_WOKEN),
     };
     size_t len;
     const char *text = rlk_reply_text_at(reply, at, &len);

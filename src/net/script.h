@@ -33,9 +33,7 @@ enum rlk_what {
     RLK_NOT_MINE,
     RLK_REMOVED,
     RLK_YOURS,
-    RLK_UNRECOVERABLE,
-    RLK_WAITING, /* for a condition */
-    RLK_WOKEN    /* likewise */
+    RLK_UNRECOVERABLE
 };
 
 enum rlk_flags {
@@ -66,7 +64,7 @@ enum { RLK_TOKEN_BLOCK = 1000 }; /* the most tokens in a block; lua/lib/token.lu
 struct rlk_fate {
     enum rlk_what what;
     int64_t remaining_ms; /* HELD, SHARED, YOURS */
-    int64_t ticket;       /* QUEUED, WAITING */
+    int64_t ticket;       /* QUEUED */
     uint64_t token;       /* 0: none */
     unsigned token_count; /* of a renewal that requested a block: how many tokens from
                              `token` on */
@@ -121,10 +119,6 @@ void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req,
  * a script that wrote, on the same connection. Sends nothing if the answer gives none. */
 void rlk_script_confirm(struct rlk_conn *conn, const struct rlk_script_confirm *by,
                         int64_t deadline, struct rlk_answer *answer);
-
-/* The same behind a script that gives no hold, and wrote. */
-void rlk_script_confirm_write(struct rlk_conn *conn, const struct rlk_script_confirm *by,
-                              int64_t deadline, struct rlk_answer *answer);
 
 /* As rlk_script_call without `by`, at a node that is getting the lock's hash slot (P19).
  */

@@ -126,12 +126,14 @@ static bool may_wait(struct sent_wait last, int64_t until)
            now - last.sent >= last.ns / 2;
 }
 
-/* Waits until enough replicas have confirmed, and repeats the WAIT until `until`. `w`:
- * the first one; `reply`: that to it. */
+/* Waits until enough replicas have confirmed. `w`: the first WAIT; `reply`: that to it.
+ * No longer than half of the lease: a repeated request then raises it again. */
 static void confirm(struct rlk_conn *conn, const struct rlk_script_confirm *by,
-                    struct sent_wait w, int64_t until, int64_t deadline,
-                    struct rlk_reply *reply, struct rlk_answer *answer)
+                    struct sent_wait w, int64_t deadline, struct rlk_reply *reply,
+                    struct rlk_answer *answer)
 {
+    int64_t half = answer->sent + answer->fate.remaining_ms * (RLK_NS_PER_MS / 2);
+    int64_t until = half < deadline ? half : deadline;
     enum rlk_confirm_result result = RLK_CONFIRM_FEW;
     struct rlk_confirm_command again;
     char text[RLK_SERVER_ERROR_SIZE];
@@ -160,40 +162,19 @@ static void confirm(struct rlk_conn *conn, const struct rlk_script_confirm *by,
     doubt(conn, result, code, text, answer);
 }
 
-/* No longer than half of the lease: a repeated request then raises it again. */
-static int64_t half_of_lease(const struct rlk_answer *answer, int64_t deadline)
-{
-    int64_t half = answer->sent + answer->fate.remaining_ms * (RLK_NS_PER_MS / 2);
-
-    return half < deadline ? half : deadline;
-}
-
-/* Sends the first WAIT, too. */
-static void confirm_behind(struct rlk_conn *conn, const struct rlk_script_confirm *by,
-                           int64_t until, int64_t deadline, struct rlk_answer *answer)
+void rlk_script_confirm(struct rlk_conn *conn, const struct rlk_script_confirm *by,
+                        int64_t deadline, struct rlk_answer *answer)
 {
     struct rlk_confirm_command command;
     struct rlk_reply *reply = NULL;
     int64_t sent;
-    struct sent_wait w = write_wait(&command, by->wait, deadline);
 
+    if (!gives_hold(answer))
+        return;
+    struct sent_wait w = write_wait(&command, by->wait, deadline);
     rlk_conn_call_behind(conn, command.argc, command.argv, command.len, deadline, &reply,
                          &sent);
-    confirm(conn, by, w, until, deadline, reply, answer);
-}
-
-void rlk_script_confirm(struct rlk_conn *conn, const struct rlk_script_confirm *by,
-                        int64_t deadline, struct rlk_answer *answer)
-{
-    if (gives_hold(answer))
-        confirm_behind(conn, by, half_of_lease(answer, deadline), deadline, answer);
-}
-
-/* rule: P11 */
-void rlk_script_confirm_write(struct rlk_conn *conn, const struct rlk_script_confirm *by,
-                              int64_t deadline, struct rlk_answer *answer)
-{
-    confirm_behind(conn, by, deadline, deadline, answer);
+    confirm(conn, by, w, deadline, reply, answer);
 }
 
 void rlk_script_call_confirmed(struct rlk_conn *conn, const struct rlk_request *req,
@@ -216,8 +197,7 @@ void rlk_script_call_confirmed(struct rlk_conn *conn, const struct rlk_request *
     if (ret_answer->outcome == RLK_DONE)
         rlk_script_take(conn, req, replies[0], ret_answer);
     if (gives_hold(ret_answer))
-        confirm(conn, by, w, half_of_lease(ret_answer, deadline), deadline, replies[1],
-                ret_answer);
+        confirm(conn, by, w, deadline, replies[1], ret_answer);
     else
         rlk_reply_free(replies[1]);
 }

@@ -25,7 +25,7 @@ bool rlk_awaited_awaits_locked(const struct rlk_registry *reg)
         for (const struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
             if (rlk_awaited_lock_locked(lock))
                 return true;
-    return reg->conditions.asleep > 0;
+    return false;
 }
 
 void rlk_awaited_waits_locked(struct rlk_registry *reg)

@@ -25,8 +25,7 @@ static inline void rlk_awaited_asks_locked(struct rlk_registry *reg)
 /* The answer to a try is that the lock is busy. The client begins to look for deaths in
  * 10 ms, and goes on for a second or two, so that a thread that tries again profits. */
 void rlk_awaited_tried_locked(struct rlk_registry *reg);
-/* Whether a thread waits for this lock; or for any lock, which other processes have, or
- * for a condition. */
+/* Whether a thread waits for this lock, or for any lock, which other processes have. */
 bool rlk_awaited_lock_locked(const struct rlk_lock *lock);
 bool rlk_awaited_awaits_locked(const struct rlk_registry *reg);
 

@@ -223,14 +223,6 @@ static void leave_retained(struct rlk_holder *holder, int64_t retain_ns, bool re
         rlk_hold_schedule_locked(hold);
 }
 
-bool rlk_handoff_may_stay_locked(const struct rlk_hold *hold, struct rlk_handoff bound,
-                                 int64_t now)
-{
-    const struct rlk_waiter *first = first_waiter(hold->lock);
-
-    return first ? can_pass_on(hold, bound, first) : can_keep(hold, bound, now);
-}
-
 bool rlk_handoff_unlock_locked(struct rlk_holder *holder, struct rlk_handoff bound,
                                int64_t now)
 {

@@ -16,9 +16,6 @@
 /* A thread unlocks the outermost level at `now` < D, with the fast path closed. True: it
  * has left, and the hold stays with this process. False: the hold is to be given back to
  * the server (H4). */
-/* Whether an unlock might leave the hold in the process; false: it goes to the server. */
-bool rlk_handoff_may_stay_locked(const struct rlk_hold *hold, struct rlk_handoff bound,
-                                 int64_t now);
 bool rlk_handoff_unlock_locked(struct rlk_holder *holder, struct rlk_handoff bound,
                                int64_t now);
 

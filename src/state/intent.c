@@ -96,46 +96,6 @@ void rlk_intent_note_locked(struct rlk_hold *hold)
     atomic_store_explicit(&slot->state, RLK_SLOT_VALID, memory_order_release);
 }
 
-/* rule: V15 */
-uint16_t rlk_intent_note_condition_locked(struct rlk_intent_table *slots,
-                                          const char *name, size_t name_len)
-{
-    if (!slots->table)
-        return 0;
-    uint16_t number = (uint16_t)claim(slots);
-    if (number == 0)
-        return 0;
-    struct rlk_intent *slot = &slots->table[number - 1];
-    atomic_store_explicit(&slot->state, 0, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
-    atomic_store_explicit(&slot->inside, RLK_INSIDE_NEVER, memory_order_relaxed);
-    slot->thread = slot->acquisition = 0;
-    slot->grant_ms = 0;
-    slot->letter = 'c';
-    slot->prefer = 0;
-    slot->kind = RLK_INTENT_CONDITION;
-    slot->name_len = (uint8_t)name_len;
-    memset(slot->flags, 0, sizeof(slot->flags));
-    memcpy(slot->name, name, name_len);
-    slot->name[name_len] = '\0';
-    atomic_store_explicit(&slot->state, RLK_SLOT_VALID, memory_order_release);
-    return number;
-}
-
-static void free_slot(struct rlk_intent_table *slots, unsigned at)
-{
-    slots->used[at / 64] &= ~(UINT64_C(1) << at % 64);
-    slots->hint = at;
-}
-
-void rlk_intent_clear_condition_locked(struct rlk_intent_table *slots, uint16_t slot)
-{
-    if (slot == 0 || !slots->table)
-        return;
-    atomic_store_explicit(&slots->table[slot - 1].state, 0, memory_order_release);
-    free_slot(slots, slot - 1u);
-}
-
 void rlk_intent_end_locked(const struct rlk_hold *hold)
 {
     struct rlk_intent_table *slots = slots_of(hold);
@@ -157,7 +117,8 @@ void rlk_intent_clear_locked(struct rlk_hold *hold)
     hold->id.slot = 0;
     if (!slots->table)
         return;
-    free_slot(slots, at);
+    slots->used[at / 64] &= ~(UINT64_C(1) << at % 64);
+    slots->hint = at;
 }
 
 bool rlk_intent_used_locked(const struct rlk_intent_table *slots)

@@ -58,12 +58,6 @@ void rlk_intent_note_locked(struct rlk_hold *hold);
 void rlk_intent_end_locked(const struct rlk_hold *hold);
 /* The same, and no thread can write `inside` any more: frees the intent. */
 void rlk_intent_clear_locked(struct rlk_hold *hold);
-/* The intent of a condition that threads of this process wait for (V15): its number, from
- * 1; 0: there is no room. Ends with rlk_intent_clear_condition_locked. */
-enum { RLK_INTENT_CONDITION = 16 /* its kind */ };
-uint16_t rlk_intent_note_condition_locked(struct rlk_intent_table *slots,
-                                          const char *name, size_t name_len);
-void rlk_intent_clear_condition_locked(struct rlk_intent_table *slots, uint16_t slot);
 /* Whether any intent is in use. */
 bool rlk_intent_used_locked(const struct rlk_intent_table *slots);
 

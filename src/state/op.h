@@ -14,24 +14,17 @@ struct rlk_reply;
 struct rlk_steps;
 
 /* What a timer of the registry is embedded in. */
-enum rlk_timer_tag {
-    RLK_TIMER_CONDITION,
-    RLK_TIMER_HOLD,
-    RLK_TIMER_LOCK,
-    RLK_TIMER_LOOK
-};
+enum rlk_timer_tag { RLK_TIMER_HOLD = 1, RLK_TIMER_LOCK, RLK_TIMER_LOOK };
 
 enum rlk_op_kind {
     RLK_OP_NONE,
     RLK_OP_RENEW,
     RLK_OP_RELEASE,
     RLK_OP_DOWNGRADE,
-    RLK_OP_REFRESH,         /* about a lock */
-    RLK_OP_RENEW_READS,     /* about a lock */
-    RLK_OP_BURY,            /* about a dead process (peer_watch.h) */
-    RLK_OP_WAIT,            /* for replicas, behind renewals (P14) */
-    RLK_OP_CONDITION_POLL,  /* about a condition (condition.h) */
-    RLK_OP_CONDITION_SIGNAL /* likewise */
+    RLK_OP_REFRESH,     /* about a lock */
+    RLK_OP_RENEW_READS, /* about a lock */
+    RLK_OP_BURY,        /* about a dead process (peer_watch.h) */
+    RLK_OP_WAIT         /* for replicas, behind renewals (P14) */
 };
 
 /* A request of the watchdog in flight. */

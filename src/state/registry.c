@@ -37,7 +37,6 @@ int rlk_registry_init(struct rlk_registry *reg)
     rlk_list_init(&reg->sleepers);
     rlk_list_init(&reg->wakes);
     rlk_list_init(&reg->fastpaths);
-    rlk_condition_init(&reg->conditions);
     reg->armed = RLK_NEVER;
     reg->look_timer.tag = RLK_TIMER_LOOK;
     reg->wakers = 0;
@@ -73,7 +72,6 @@ void rlk_registry_destroy(struct rlk_registry *reg)
         free(RLK_CONTAINER_OF(l, struct rlk_queue, channel_link));
     while ((l = rlk_list_pop(&reg->free_passes)) != NULL)
         free(RLK_CONTAINER_OF(l, struct rlk_pass, fastpath_link));
-    rlk_condition_destroy(&reg->conditions);
     free(reg->table);
     reg->table = NULL;
     rlk_sync_cond_destroy(&reg->background_done);
@@ -146,10 +144,6 @@ bool rlk_registry_is_away(const struct rlk_registry *reg, int64_t now)
 bool rlk_registry_settled_locked(const struct rlk_registry *reg, int64_t now)
 {
     bool away = rlk_registry_is_away(reg, now);
-
-    /* rule: V17 */
-    if (reg->conditions.signal_count > 0)
-        return false;
     return reg->background_count - reg->denied_count == (away ? reg->late_count : 0);
 }
 

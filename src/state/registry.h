@@ -14,7 +14,6 @@
 #include "base/bell.h"
 #include "base/histogram.h"
 #include "base/random.h"
-#include "state/condition.h"
 #include "state/intent.h"
 #include "state/lock.h"
 #include "state/past.h"
@@ -26,8 +25,7 @@ struct rlk_counters {
         local_handovers, timeouts, cancels, round_trips, renewals, renewal_failures,
         refreshes, losses, owners_died, connects, connect_failures, reconnects,
         unknown_outcomes, background_releases, messages, messages_ignored, risks,
-        refusals, script_loads, events, outages, outage_ns, burials, cond_waits,
-        cond_wakeups, cond_needless, cond_timeouts, signals, broadcasts, signals_deferred;
+        refusals, script_loads, events, outages, outage_ns, burials;
 };
 #define RLK_COUNT(counter) atomic_fetch_add_explicit(&(counter), 1, memory_order_relaxed)
 
@@ -86,7 +84,6 @@ struct rlk_registry {
     struct rlk_list fastpaths; /* hand-off states whose fast path is open */
     size_t retained_count;     /* holds that are retained for a time */
     bool interrupted;
-    struct rlk_conditions conditions;
     struct rlk_intent_table slots; /* what other processes find when this one is dead */
     bool recovers;     /* the client looks for dead processes while a wait lasts
                           (peer_watch.h) */
@@ -97,8 +94,8 @@ struct rlk_registry {
     bool looks;                  /* the client is looking for dead processes now */
     struct rlk_timer look_timer; /* the look begins if a wait lasts until then */
     struct rlk_death_event *first_death, *last_death; /* events to report, in order */
-    /* durations of calls, of sections, and of waits for conditions */
-    struct rlk_histogram waited, waited_in_vain, held, slept;
+    /* durations of calls, and of sections */
+    struct rlk_histogram waited, waited_in_vain, held;
 
     /* leader.h */
     bool mail_open;   /* a waiting thread may read the mailbox */

@@ -28,7 +28,6 @@ void rlk_registry_shut_locked(struct rlk_registry *reg)
         else if (t->tag == RLK_TIMER_LOCK)
             rlk_queue_went_on_locked(RLK_CONTAINER_OF(t, struct rlk_queue, timer)->lock);
     }
-    rlk_condition_shut_locked(reg);
     struct rlk_holder *holder;
     while ((holder = rlk_holder_next_news_locked(reg)) != NULL)
         rlk_holder_told_locked(holder);
@@ -46,7 +45,6 @@ void rlk_registry_wake_all_locked(struct rlk_registry *reg)
         for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
             rlk_lock_wake_locked(lock);
     rlk_registry_wake_list_locked(reg, &reg->sleepers);
-    rlk_condition_call_all_locked(reg);
 }
 
 static bool is_any(const struct rlk_lock *lock, void *arg)

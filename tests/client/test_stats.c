@@ -109,8 +109,6 @@ START_TEST(old_fields_stay_where_they_were)
     ck_assert_uint_eq(offsetof(rlock_stats_t, wait_time), 30 * 8);
     ck_assert_uint_eq(offsetof(rlock_stats_t, burials),
                       30 * 8 + 4 * sizeof(rlock_histogram_t));
-    ck_assert_uint_eq(offsetof(rlock_stats_t, cond_waits), 203 * 8);
-    ck_assert_uint_eq(offsetof(rlock_stats_t, cond_wait_time), 210 * 8);
 }
 END_TEST
 
@@ -228,80 +226,6 @@ START_TEST(wait_that_ends_at_its_deadline_is_apart)
     ck_assert_uint_eq(s.hold_time.count, 0);
     OK(actor_does(&holder, run_unlock, held));
     actor_end(&holder);
-}
-END_TEST
-
-/* ---- conditions */
-
-static rlock_cond_t cond, their_cond;
-
-static void make_conditions(void)
-{
-    rlock_condattr_t attr;
-    OK(rlock_condattr_init(&attr));
-    OK(rlock_condattr_setclient(&attr, client));
-    OK(rlock_cond_init(&cond, &attr, "c"));
-    OK(rlock_condattr_setclient(&attr, other));
-    OK(rlock_cond_init(&their_cond, &attr, "c"));
-    OK(rlock_condattr_destroy(&attr));
-}
-
-static int wait_for_signal(void *arg)
-{
-    int rc = rlock_mutex_lock(arg);
-    if (rc == 0)
-        rc = rlock_cond_wait(&cond, arg);
-    return rc != 0 ? rc : rlock_mutex_unlock(arg);
-}
-
-static int wake(rlock_cond_t *at, bool all)
-{
-    return all ? rlock_cond_broadcast(at) : rlock_cond_signal(at);
-}
-
-/* _i & 1: broadcast; _i & 2: by a message of the other client */
-START_TEST(wait_for_a_condition_counts_until_its_thread_is_awake)
-{
-    struct task task;
-    make_conditions();
-    task_start(&task, wait_for_signal, &m);
-    ck_assert(wait_key("rlock:{c}:cond", true, SOON_MS));
-    ck_assert(wait_key("n", false, SOON_MS));
-    OK(rlock_mutex_lock(&theirs)); /* after it woke, the thread waits for the mutex */
-    test_pause_ms(PAUSE_MS);
-    OK(wake(_i & 2 ? &their_cond : &cond, _i & 1));
-    for (int i = 0; stats_of(client).cond_wakeups == 0 && i < SOON_MS; i++)
-        test_pause_ms(1);
-    uint64_t us = stats_of(client).cond_wait_time.max_us;
-    test_pause_ms(PAUSE_MS);
-    OK(rlock_mutex_unlock(&theirs));
-    OK(task_join(&task));
-    rlock_stats_t s = stats_of(client), by = stats_of(_i & 2 ? other : client);
-    counts_one(&s.cond_wait_time, PAUSE_MS);
-    ck_assert_uint_eq(s.cond_wait_time.max_us, us);
-    ck_assert_uint_eq(s.cond_waits, 1);
-    ck_assert_uint_eq(s.cond_wakeups, 1);
-    ck_assert_uint_eq(s.cond_needless + s.cond_timeouts, 0);
-    ck_assert_uint_eq(by.signals, _i & 1 ? 0 : 1);
-    ck_assert_uint_eq(by.broadcasts, _i & 1 ? 1 : 0);
-    ck_assert_uint_eq(by.signals_deferred, 0);
-}
-END_TEST
-
-START_TEST(wait_for_a_condition_that_times_out_is_no_wake_up)
-{
-    make_conditions();
-    struct timespec at = test_in_ms(CLOCK_REALTIME, PAUSE_MS), past = { .tv_sec = 1 };
-    OK(rlock_mutex_lock(&m));
-    EXPECT(rlock_cond_timedwait(&cond, &m, &past), ETIMEDOUT); /* joins nothing */
-    EXPECT(rlock_cond_timedwait(&cond, &m, &at), ETIMEDOUT);
-    OK(rlock_mutex_unlock(&m));
-    rlock_stats_t s = stats_of(client);
-    ck_assert_uint_eq(s.cond_waits, 1);
-    ck_assert_uint_eq(s.cond_timeouts, 1);
-    ck_assert_uint_eq(s.cond_wakeups + s.cond_needless, 0);
-    ck_assert_uint_eq(s.cond_wait_time.count, 0);
-    ck_assert_uint_eq(s.timeouts, 0); /* of locks */
 }
 END_TEST
 
@@ -625,14 +549,6 @@ int main(void)
     tcase_add_test(wait, free_lock_is_no_wait);
     tcase_add_loop_test(wait, wait_that_ends_at_its_deadline_is_apart, 0, 2);
     suite_add_tcase(suite, wait);
-
-    TCase *conds = tcase_create("conditions");
-    tcase_add_unchecked_fixture(conds, fixture_start, fixture_stop);
-    tcase_add_checked_fixture(conds, set_up, fixture_close);
-    tcase_add_loop_test(conds, wait_for_a_condition_counts_until_its_thread_is_awake, 0,
-                        4);
-    tcase_add_test(conds, wait_for_a_condition_that_times_out_is_no_wake_up);
-    suite_add_tcase(suite, conds);
 
     TCase *hold = tcase_create("sections");
     tcase_add_unchecked_fixture(hold, fixture_start, fixture_stop);

@@ -652,32 +652,6 @@ static void run_scene(const struct scene *s)
     }
 }
 
-/* ---- conditions */
-
-static rlock_cond_t cond;
-
-static int wait_a_moment(void)
-{
-    struct timespec end = test_in_ms(CLOCK_MONOTONIC, WAIT_MS);
-    return rlock_cond_clockwait(&cond, &m, CLOCK_MONOTONIC, &end);
-}
-
-static int wait_for_a_signal(void)
-{
-    return rlock_cond_wait(&cond, &m);
-}
-
-static int wake_it(void *woken)
-{
-    while (!atomic_load((atomic_bool *)woken)) {
-        int rc = rlock_cond_signal(&cond); /* in place of a signal that came too early */
-        if (rc != 0)
-            return rc;
-        test_pause_ms(1);
-    }
-    return 0;
-}
-
 /* The replies that the test itself keeps always take the same memory. */
 static long live(void)
 {
@@ -734,130 +708,6 @@ START_TEST(all_allocations_from_the_nth_on_failing_are_ENOMEM_or_success)
 }
 END_TEST
 
-/* _i 0: the wait ends at its deadline; 1: it is signalled */
-START_TEST(wait_for_a_condition_has_its_mutex_whichever_allocation_fails)
-{
-    rlock_condattr_t attr;
-    unsigned levels;
-    long failed = 1;
-
-    if (!can_fail("wait_for_a_condition_has_its_mutex_whichever_allocation_fails"))
-        return;
-    open_all();
-    OK(rlock_condattr_init(&attr));
-    OK(rlock_condattr_setclient(&attr, client));
-    OK(rlock_cond_init(&cond, &attr, "c"));
-    OK(rlock_condattr_destroy(&attr));
-    for (long n = 1; failed > 0; n++) {
-        atomic_bool woken = false;
-        struct task task;
-        lock_m();
-        if (_i == 1)
-            task_start(&task, wake_it, &woken);
-        test_alloc_this_thread(true);
-        test_alloc_fail_at(n);
-        int rc = _i == 1 ? wait_for_a_signal() : wait_a_moment();
-        failed = test_alloc_failed();
-        test_alloc_fail_at(0);
-        atomic_store(&woken, true);
-        if (_i == 1)
-            OK(task_join(&task));
-        ck_assert_msg(rc == (_i == 1 ? 0 : ETIMEDOUT) || (rc == ENOMEM && failed > 0),
-                      "allocation %ld: %d \"%s\"", n, rc, rlock_errmsg());
-        OK(rlock_mutex_getholdcount(&m, &levels));
-        ck_assert_msg(levels == 1, "allocation %ld: %d without the mutex", n, rc);
-        OK(rlock_mutex_unlock(&m));
-        ck_assert_int_lt(n, NS_MAX);
-    }
-    close_all();
-}
-END_TEST
-
-/* Memory is short from the n-th allocation on, until the thread has been woken for a
- * moment. */
-static int wake_and_mend(void *woken)
-{
-    for (int i = 0; !atomic_load((atomic_bool *)woken); i++) {
-        int rc = rlock_cond_signal(&cond);
-        if (rc != 0)
-            return rc;
-        test_pause_ms(1);
-        if (i == WAIT_MS) {
-            failed_then = test_alloc_failed();
-            test_alloc_fail_at(0);
-        }
-    }
-    return 0;
-}
-
-START_TEST(wait_for_a_condition_outlasts_a_shortage_on_its_way_back)
-{
-    rlock_condattr_t attr;
-    unsigned levels;
-
-    if (!can_fail("wait_for_a_condition_outlasts_a_shortage_on_its_way_back"))
-        return;
-    open_all();
-    OK(rlock_condattr_init(&attr));
-    OK(rlock_condattr_setclient(&attr, client));
-    OK(rlock_cond_init(&cond, &attr, "c"));
-    OK(rlock_condattr_destroy(&attr));
-    failed_then = 1;
-    for (long n = 1; failed_then > 0; n++) {
-        atomic_bool woken = false;
-        struct task task;
-        lock_m();
-        failed_then = -1;
-        task_start(&task, wake_and_mend, &woken);
-        test_alloc_this_thread(true);
-        test_alloc_fail_from(n);
-        int rc = wait_for_a_signal();
-        if (failed_then == -1)
-            failed_then = test_alloc_failed();
-        test_alloc_fail_at(0);
-        atomic_store(&woken, true);
-        OK(task_join(&task));
-        ck_assert_msg(rc == 0 || rc == ENOMEM, "allocation %ld: %d", n, rc);
-        OK(rlock_mutex_getholdcount(&m, &levels));
-        ck_assert_msg(levels == 1, "allocation %ld: %d without the mutex", n, rc);
-        OK(rlock_mutex_unlock(&m));
-        ck_assert_int_lt(n, NS_MAX);
-    }
-    close_all();
-}
-END_TEST
-
-START_TEST(signal_without_memory_is_sent_later_or_ENOMEM)
-{
-    rlock_condattr_t attr;
-    rlock_cond_t theirs_too;
-    long failed = 1;
-
-    if (!can_fail("signal_without_memory_is_sent_later_or_ENOMEM"))
-        return;
-    open_all();
-    mine = open_with("?commandtimeout=100");
-    OK(rlock_condattr_init(&attr));
-    OK(rlock_condattr_setclient(&attr, mine));
-    OK(rlock_cond_init(&theirs_too, &attr, "c"));
-    OK(rlock_condattr_destroy(&attr));
-    fails_from = _i & 1;
-    for (long n = 1; failed > 0; n++) {
-        test_alloc_this_thread(true);
-        let_fail(n);
-        int rc =
-            _i & 2 ? rlock_cond_broadcast(&theirs_too) : rlock_cond_signal(&theirs_too);
-        failed = test_alloc_failed();
-        test_alloc_fail_at(0);
-        ck_assert_msg(rc == 0 || (rc == ENOMEM && failed > 0), "allocation %ld: %d", n,
-                      rc);
-        ck_assert_int_lt(n, NS_MAX);
-    }
-    OK(rlock_client_close(mine));
-    close_all();
-}
-END_TEST
-
 START_TEST(first_lock_of_a_thread_is_ENOMEM_or_success)
 {
     if (!can_fail("first_lock_of_a_thread_is_ENOMEM_or_success"))
@@ -885,10 +735,6 @@ static Suite *suite(void)
     tcase_add_loop_test(tc, all_allocations_from_the_nth_on_failing_are_ENOMEM_or_success,
                         0, SCENE_COUNT);
     tcase_add_loop_test(tc, first_lock_of_a_thread_is_ENOMEM_or_success, 0, 2);
-    tcase_add_loop_test(tc, wait_for_a_condition_has_its_mutex_whichever_allocation_fails,
-                        0, 2);
-    tcase_add_test(tc, wait_for_a_condition_outlasts_a_shortage_on_its_way_back);
-    tcase_add_loop_test(tc, signal_without_memory_is_sent_later_or_ENOMEM, 0, 4);
     suite_add_tcase(s, tc);
     return s;
 }

@@ -121,7 +121,7 @@ static void check_party(const rlock_party_t *party, long least_left_ms)
 static void check_info(const rlock_info_t *info)
 {
     fuzz_must(info->name && rlk_inspect_check_name(info->name) == 0);
-    fuzz_must((int)info->type >= RLOCK_TYPE_UNKNOWN && info->type <= RLOCK_TYPE_COND);
+    fuzz_must((int)info->type >= RLOCK_TYPE_UNKNOWN && info->type <= RLOCK_TYPE_REDISSON);
     fuzz_must(info->holder_count + info->waiter_count > 0);
     for (size_t i = 0; i < info->holder_count; i++)
         check_party(&info->holders[i], -1); /* for ever */

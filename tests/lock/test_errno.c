@@ -145,24 +145,6 @@ static void call_mutexattr(void)
     CALL(EINVAL, rlock_mutexattr_destroy, &attr);
 }
 
-static void call_condattr(void)
-{
-    rlock_condattr_t attr, broken;
-    rlock_client_t *c;
-    clockid_t clock;
-    int number;
-
-    memset(&broken, 0, sizeof(broken));
-    CALL(0, rlock_condattr_init, &attr);
-    CALL(EINVAL, rlock_condattr_init, NULL);
-    ATTR_WAYS(cond, pshared, RLOCK_PROCESS_SHARED, 99, EINVAL, &number);
-    ATTR_WAYS(cond, clock, CLOCK_MONOTONIC, 99, EINVAL, &clock);
-    ATTR_WAYS(cond, outage, RLOCK_OUTAGE_FAIL, RLOCK_OUTAGE_ABORT, EINVAL, &number);
-    ATTR_WAYS(cond, client, client, no_client, EINVAL, &c);
-    CALL(0, rlock_condattr_destroy, &attr);
-    CALL(EINVAL, rlock_condattr_destroy, &attr);
-}
-
 static void call_rwlockattr(void)
 {
     rlock_rwlockattr_t attr, broken;
@@ -273,51 +255,6 @@ static void call_forms(int want, int rc, bool *ret_held)
 
 EXCLUSIVE_FORMS(mutex, rlock_mutex_t)
 EXCLUSIVE_FORMS(fair, rlock_fair_t)
-
-/* Waits, with a mutex and a fair lock that are not held (`want` EPERM) or are. */
-static void wait_cond(rlock_cond_t *cond, rlock_mutex_t *mutex, rlock_fair_t *fair,
-                      int want)
-{
-    struct timespec at = soon(CLOCK_REALTIME), mono = soon(CLOCK_MONOTONIC);
-
-    CALL(want, rlock_cond_timedwait, cond, mutex, &at);
-    CALL(want, rlock_cond_clockwait, cond, mutex, CLOCK_MONOTONIC, &mono);
-    at = soon(CLOCK_REALTIME);
-    mono = soon(CLOCK_MONOTONIC);
-    CALL(want, rlock_cond_fairtimedwait, cond, fair, &at);
-    CALL(want, rlock_cond_fairclockwait, cond, fair, CLOCK_MONOTONIC, &mono);
-}
-
-static void call_cond(void)
-{
-    rlock_mutexattr_t mutexattr;
-    rlock_mutex_t mutex;
-    rlock_condattr_t attr;
-    rlock_fair_t fair;
-    rlock_cond_t cond;
-
-    CALL(0, rlock_condattr_init, &attr);
-    CALL(0, rlock_condattr_setclient, &attr, client);
-    CALL(0, rlock_cond_init, &cond, &attr, "of errno");
-    CALL(EINVAL, rlock_cond_init, NULL, &attr, "of errno");
-    CALL(0, rlock_mutexattr_init, &mutexattr);
-    CALL(0, rlock_mutexattr_setclient, &mutexattr, client);
-    CALL(0, rlock_mutex_init, &mutex, &mutexattr, "of errno");
-    CALL(0, rlock_fair_init, &fair, &mutexattr, "fair of errno");
-    CALL(0, rlock_cond_signal, &cond);
-    CALL(EINVAL, rlock_cond_signal, NULL);
-    CALL(0, rlock_cond_broadcast, &cond);
-    CALL(EPERM, rlock_cond_wait, &cond, &mutex);
-    CALL(EPERM, rlock_cond_fairwait, &cond, &fair);
-    wait_cond(&cond, &mutex, &fair, EPERM);
-    CALL(0, rlock_mutex_lock, &mutex);
-    CALL(0, rlock_fair_lock, &fair);
-    wait_cond(&cond, &mutex, &fair, ETIMEDOUT);
-    CALL(0, rlock_mutex_unlock, &mutex);
-    CALL(0, rlock_fair_unlock, &fair);
-    CALL(0, rlock_cond_destroy, &cond);
-    CALL(EINVAL, rlock_cond_destroy, &cond);
-}
 
 #define RW_FORMS(mode)                                                                   \
     static void lock_##mode(rlock_rwlock_t *lock, int want)                              \
@@ -571,13 +508,11 @@ START_TEST(every_function_of_the_header_leaves_errno_alone)
 {
     call_clientattr();
     call_mutexattr();
-    call_condattr();
     call_rwlockattr();
     make_all(client);
     hold_mutex(&m);
     hold_fair(&f);
     hold_rwlock(&w);
-    call_cond();
     lock_in_all_ways(0);
     call_clients();
     look(ENOENT, 0, 0, ENOENT, 0);

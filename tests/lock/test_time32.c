@@ -21,26 +21,6 @@ enum { SHORT_MS = 60, NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
 static rlock_mutex_t mutex, their_mutex;
 static rlock_fair_t fair;
 static rlock_rwlock_t rwlock;
-/* Of this client alone; nobody signals the condition. */
-static rlock_mutex_t own_mutex;
-static rlock_fair_t own_fair;
-static rlock_cond_t cond;
-
-static void open_conditions(void)
-{
-    rlock_mutexattr_t attr;
-    rlock_condattr_t condattr;
-
-    OK(rlock_mutexattr_init(&attr));
-    OK(rlock_condattr_init(&condattr));
-    OK(rlock_mutexattr_setclient(&attr, client));
-    OK(rlock_condattr_setclient(&condattr, client));
-    OK(rlock_mutex_init(&own_mutex, &attr, "own"));
-    OK(rlock_fair_init(&own_fair, &attr, "own fair"));
-    OK(rlock_cond_init(&cond, &condattr, "n"));
-    OK(rlock_mutexattr_destroy(&attr));
-    OK(rlock_condattr_destroy(&condattr));
-}
 
 static void open_handles(void)
 {
@@ -59,7 +39,6 @@ static void open_handles(void)
     OK(rlock_rwlockattr_destroy(&rwattr));
     their_mutex = mutex_of(fixture_other(), "n");
     OK(rlock_mutex_lock(&their_mutex));
-    open_conditions();
 }
 
 static void close_handles(void)
@@ -90,24 +69,6 @@ TIMED(fair, lock)
 TIMED(rwlock, rdlock)
 TIMED(rwlock, wrlock)
 
-#define WAITS(fair, type)                                                                \
-    static int cond_##fair##timed(const struct timespec *t)                              \
-    {                                                                                    \
-        OK(rlock_##type##_lock(&own_##type));                                            \
-        int rc = rlock_cond_##fair##timedwait(&cond, &own_##type, t);                    \
-        OK(rlock_##type##_unlock(&own_##type));                                          \
-        return rc;                                                                       \
-    }                                                                                    \
-    static int cond_##fair##clock(const struct timespec *t)                              \
-    {                                                                                    \
-        OK(rlock_##type##_lock(&own_##type));                                            \
-        int rc = rlock_cond_##fair##clockwait(&cond, &own_##type, CLOCK_MONOTONIC, t);   \
-        OK(rlock_##type##_unlock(&own_##type));                                          \
-        return rc;                                                                       \
-    }
-WAITS(, mutex)
-WAITS(fair, fair)
-
 static int waitfree(const struct timespec *t)
 {
     return rlock_waitfree(client, "n", t);
@@ -128,10 +89,6 @@ static const struct {
              ROWS(fair, lock),
              ROWS(rwlock, rdlock),
              ROWS(rwlock, wrlock),
-             { "cond_timedwait", CLOCK_REALTIME, cond_timed },
-             { "cond_clockwait", CLOCK_MONOTONIC, cond_clock },
-             { "cond_fairtimedwait", CLOCK_REALTIME, cond_fairtimed },
-             { "cond_fairclockwait", CLOCK_MONOTONIC, cond_fairclock },
              { "waitfree", CLOCK_REALTIME, waitfree } };
 enum { ROW_COUNT = sizeof(rows) / sizeof(rows[0]) };
 
@@ -203,11 +160,6 @@ START_TEST(handles_are_those_of_every_other_program)
     ck_assert_uint_eq(offsetof(rlock_mutex_t, rlk.rlk_lease_ms), 16);
     ck_assert_uint_eq(offsetof(rlock_mutex_t, rlk.rlk_name), 32);
     ck_assert_uint_eq(sizeof(rlock_mutexattr_t), 128);
-    ck_assert_uint_eq(sizeof(rlock_cond_t), 256);
-    ck_assert_uint_eq(_Alignof(rlock_cond_t), 8);
-    ck_assert_uint_eq(offsetof(rlock_cond_t, rlk.rlk_name), 32);
-    ck_assert_uint_eq(sizeof(rlock_condattr_t), 128);
-    ck_assert_uint_eq(offsetof(rlock_condattr_t, rlk.rlk_client), 32);
     ck_assert_uint_eq(offsetof(rlock_mutexattr_t, rlk.rlk_client), 32);
     ck_assert_uint_eq(sizeof(rlock_clientattr_t), 4096);
     ck_assert_uint_eq(sizeof(rlock_stats_t), 4096);

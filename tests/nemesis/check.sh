@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The nemesis in `make check`: five short runs: with all faults; without those that S1
-# excludes; with few faults and many processes, to test the order of waiters; with conditions; and,
-# by turns of the minute, over TLS or with replicas that confirm each lock (some 20 s). In the first run half of the
+# The nemesis in `make check`: four short runs: with all faults; without those that S1
+# excludes; with few faults and many processes, to test the order of waiters; and, by turns of the
+# minute, over TLS or with replicas that confirm each lock (some 20 s). In the first run half of the
 # lives have the crash guard, in the others all or none, as the environment says. At the full level
 # one run more: no replica confirms a lock, and the judge, who believes that all do, has to find
 # what the failovers lost. Prints how many runs passed, in Check's format.
@@ -33,8 +33,6 @@ guard=off
 run --seconds 12 --gap 250 --guard some
 run --seconds 10 --gap 250 --strict --guard $guard
 run --seconds 8 --gap 2000 --strict --guard $guard --processes 6 --locks 6 --must order,reads,writes,prompt
-conditions=asleep,first,missed,eaten,acked,overdue,once
-run --seconds 8 --gap 400 --guard some --buffers 2 --must $conditions
 over_tls() { run --servers tls --seconds 8 --gap 250 --guard $guard; }
 with_replicas() {
   run --servers replicas --seconds 4 --gap 800 --guard $guard --lease 1500 --must tokens \
@@ -62,9 +60,6 @@ if [ "${RLOCK_TEST_LEVEL:-quick}" = full ]; then
   with_a_cluster
   run --servers cluster --seconds 20 --gap 9000 --guard $guard --must kept,stuck --processes 64 --locks 30 \
     --threads 1 --only rolling-restart
-  for servers in sentinel cluster; do
-    run --servers $servers --seconds 15 --gap 1000 --guard $guard --buffers 3
-  done
   finds_losses --servers replicas --gap 1500 --only failover
   finds_losses --servers cluster-replicas --gap 500 --only takeover
 else

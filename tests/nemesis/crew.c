@@ -161,7 +161,7 @@ static void begin_life(struct nem_crew *crew, unsigned process)
     const struct nem_crew_options *o = &crew->options;
     struct member *m = &crew->members[process];
     char path[PATH_MAX], url[NEM_URL_MAX + TEXT], link[TEXT], rundir[PATH_MAX];
-    char number[9][24], workers_url[NEM_URL_MAX], addresses[NEM_LINK_MAX];
+    char number[8][24], workers_url[NEM_URL_MAX], addresses[NEM_LINK_MAX];
 
     m->life++;
     m->ending = m->falling = false;
@@ -185,10 +185,8 @@ static void begin_life(struct nem_crew *crew, unsigned process)
     snprintf(number[5], sizeof(number[5]), "%llu", (unsigned long long)o->seed);
     snprintf(number[6], sizeof(number[6]), "%u", o->long_percent);
     snprintf(number[7], sizeof(number[7]), "%u", o->think_ms);
-    snprintf(number[8], sizeof(number[8]), "%u", o->buffers);
-    const char *argv[] = { path,      number[0], number[1], number[2],
-                           number[3], number[4], number[5], number[6],
-                           number[7], number[8], NULL };
+    const char *argv[] = { path,      number[0], number[1], number[2], number[3],
+                           number[4], number[5], number[6], number[7], NULL };
     test_program_start(&m->program, argv,
                        (const char *const[]){ PLAIN_HEAP, url, link, rundir, NULL });
     send_to_work(crew, process);

@@ -16,7 +16,6 @@ enum nem_guard { NEM_GUARD_OFF, NEM_GUARD_ON, NEM_GUARD_SOME };
 
 struct nem_crew_options {
     unsigned processes, threads, locks;
-    unsigned buffers; /* that traders use; see trade.h */
     long lease_ms, presence_ms, commandtimeout_ms;
     unsigned long_percent; /* this share of their sections lasts about a lease */
     unsigned think_ms;     /* between two sections, at most */

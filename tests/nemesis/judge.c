@@ -28,10 +28,6 @@ const char *nem_rule_name(enum nem_rule rule)
         [NEM_RULE_GROWS] = "grows",         [NEM_RULE_SPINS] = "spins",
         [NEM_RULE_BURIED] = "buried",       [NEM_RULE_CUT] = "cut",
         [NEM_RULE_DEAD] = "dead",           [NEM_RULE_SOON] = "soon",
-        [NEM_RULE_ASLEEP] = "asleep",       [NEM_RULE_FIRST] = "first",
-        [NEM_RULE_MISSED] = "missed",       [NEM_RULE_EATEN] = "eaten",
-        [NEM_RULE_ACKED] = "acked",         [NEM_RULE_OVERDUE] = "overdue",
-        [NEM_RULE_ONCE] = "once",           [NEM_RULE_ITEMS] = "items",
     };
     return (unsigned)rule < NEM_RULES ? names[rule] : "?";
 }
@@ -52,13 +48,6 @@ bool nem_rule_needs_ledger(enum nem_rule rule)
     case NEM_RULE_BURIED:
     case NEM_RULE_DEAD:
     case NEM_RULE_SOON:
-    case NEM_RULE_ASLEEP:
-    case NEM_RULE_FIRST:
-    case NEM_RULE_MISSED:
-    case NEM_RULE_EATEN:
-    case NEM_RULE_ACKED:
-    case NEM_RULE_OVERDUE:
-    case NEM_RULE_ONCE:
         return true;
     default:
         return false;
@@ -162,7 +151,6 @@ void nem_judge(struct nem_round *round, struct nem_verdict *verdict, FILE *out,
     nem_judge_cuts(j);
     nem_judge_waits(j);
     nem_judge_passed(j);
-    nem_judge_conditions(j);
     if (round->no_ledger)
         nem_judge_records(j);
     else

@@ -52,30 +52,15 @@ enum nem_rule {
     NEM_RULE_RESIDUE, /* a queue is not empty at the end */
     NEM_RULE_GROWS,   /* memory, descriptors, threads */
     NEM_RULE_SPINS,   /* the workers keep the processors of the machine busy */
-    /* of conditions */
-    NEM_RULE_ASLEEP,  /* V2: a thread slept whose id the server had taken out */
-    NEM_RULE_FIRST,   /* V3: a signal took one before an earlier one who was there */
-    NEM_RULE_MISSED,  /* V3, V7, V17: a signal or a broadcast did not wake those who
-                       * waited */
-    NEM_RULE_EATEN,   /* V4, V5, V10, V13, V15: a signal ended with one who did not use it
-                       */
-    NEM_RULE_ACKED,   /* V4: acknowledged before the wait had returned with the lock */
-    NEM_RULE_OVERDUE, /* V4: a signal stayed with one whose time was over */
-    NEM_RULE_ONCE,    /* V6: an id joined twice */
-    NEM_RULE_ITEMS,   /* all of these: nobody took what a thread slept for */
     NEM_RULES
 };
-static inline bool nem_rule_is_of_conditions(enum nem_rule rule)
-{
-    return rule >= NEM_RULE_ASLEEP;
-}
 const char *nem_rule_name(enum nem_rule rule); /* "exclusion", "tokens"... */
 /* Whether the rule compares the records with what the server did. Of other rules only a
  * part does. */
 bool nem_rule_needs_ledger(enum nem_rule rule);
 
 struct nem_round {
-    unsigned processes, threads, locks, buffers;
+    unsigned processes, threads, locks;
     long lease_ms, presence_ms, commandtimeout_ms;
     bool strict; /* no fault that S1 excludes was scheduled: no break is excused */
     enum nem_servers servers;

@@ -17,6 +17,4 @@ NEMESIS_JUDGE = $(NEMESIS_LEDGER) \
 	tests/nemesis/judge_phases.c tests/nemesis/judge_joins.c \
 	tests/nemesis/judge_failovers.c tests/nemesis/judge_records.c \
 	tests/nemesis/judge_cluster.c tests/nemesis/judge_waits.c \
-	tests/nemesis/judge_deaths.c tests/nemesis/judge_ends.c \
-	tests/nemesis/judge_cond.h tests/nemesis/judge_sleeps.c tests/nemesis/judge_stays.c \
-	tests/nemesis/judge_signals.c tests/nemesis/judge_buffers.c
+	tests/nemesis/judge_deaths.c tests/nemesis/judge_ends.c

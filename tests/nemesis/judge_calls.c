@@ -4,11 +4,10 @@
 
 const char *nem_call_name(unsigned call)
 {
-    static const char *const names[] = { "no call",   "lock",       "timedlock",
-                                         "trylock",   "rdlock",     "timedrdlock",
-                                         "tryrdlock", "unlock",     "downgrade",
-                                         "extend",    "consistent", "wait",
-                                         "retake",    "signal",     "broadcast" };
+    static const char *const names[] = { "no call",   "lock",      "timedlock",
+                                         "trylock",   "rdlock",    "timedrdlock",
+                                         "tryrdlock", "unlock",    "downgrade",
+                                         "extend",    "consistent" };
     return call < sizeof(names) / sizeof(names[0]) ? names[call] : "?";
 }
 
@@ -33,7 +32,7 @@ static bool may_return(const struct nem_made *made)
 
 static bool waits_for_ever(unsigned call)
 {
-    return call == NEM_LOCK || call == NEM_RDLOCK || call == NEM_RETAKE;
+    return call == NEM_LOCK || call == NEM_RDLOCK;
 }
 
 /* Whether the deadline is so near that a busy machine alone may use up that time: `part`
@@ -69,7 +68,7 @@ static bool code_has_reason(const struct nem_judge *j, const struct nem_made *ca
         return nem_refused(j, call->invoke->at, call->ret->at);
     if (code == ECANCELED) /* a process that ends may interrupt its waits */
         return nem_is_acquire(which) && call->life->dying <= call->ret->at;
-    return code == ENOTCONN && !waits_for_ever(which) && !nem_is_release(which) &&
+    return code == ENOTCONN && !waits_for_ever(which) && which != NEM_UNLOCK &&
            which != NEM_CONSISTENT && was_unreachable(j, call);
 }
 
@@ -92,7 +91,7 @@ static int64_t due(const struct nem_judge *j, const struct nem_op *invoke)
     enum { CANCEL_MS = 100, OF_SLACK = 40 };
     int64_t timeout = j->round->commandtimeout_ms * NEM_NS_PER_MS;
     int64_t by = invoke->at + timeout;
-    if (waits_for_ever(invoke->call) || invoke->call == NEM_WAIT)
+    if (waits_for_ever(invoke->call))
         return INT64_MAX;
     /* if the deadline passes before the call looks at it, the call is like a try */
     if (nem_is_timed(invoke->call) && !is_hurried(j, invoke, OF_SLACK))

@@ -32,8 +32,6 @@ static long long longest_ttl(const struct nem_judge *j, const char *key)
 {
     enum { COMPANION_MS = 60000, SETTLED_MS = 1000 };
     long long ms = COMPANION_MS + SETTLED_MS + 2 * j->round->lease_ms;
-    if (strstr(key, "}:cond")) /* of a condition */
-        ms += COMPANION_MS;
     if (ends_with(key, ":dirty"))
         ms = 7LL * 24 * 60 * COMPANION_MS;
     for (size_t i = 0; i < j->round->fault_count; i++)

@@ -166,8 +166,6 @@ struct nem_life *nem_life_of(const struct nem_judge *j, const char *id);
  * time of its grant; without a grant, its return. */
 int64_t nem_granted_after(const struct nem_hold *hold);
 bool nem_is_acquire(unsigned call);
-/* An unlock, or the part of a wait for a condition that gives the lock up. */
-bool nem_is_release(unsigned call);
 bool nem_is_try(unsigned call);
 bool nem_is_timed(unsigned call);
 static inline bool nem_taken(int32_t code)
@@ -325,26 +323,24 @@ int64_t nem_running_by(const struct nem_judge *j, unsigned process, int64_t at);
 
 /* ---- the rules */
 
-void nem_judge_exclusion(struct nem_judge *j);  /* judge_exclusion.c */
-void nem_judge_holds(struct nem_judge *j);      /* judge_holds.c: unlock, told */
-void nem_judge_forces(struct nem_judge *j);     /* judge_forces.c: told */
-void nem_judge_losses(struct nem_judge *j);     /* judge_losses.c: unlock, told, loss,
-                                                 * kept */
-void nem_judge_calls(struct nem_judge *j);      /* judge_calls.c: code, bound, starved,
-                                                 * hung */
-void nem_judge_cuts(struct nem_judge *j);       /* judge_calls.c: cut */
-void nem_judge_waits(struct nem_judge *j);      /* judge_waits.c: stuck */
-void nem_judge_tokens(struct nem_judge *j);     /* judge_tokens.c */
-void nem_judge_server(struct nem_judge *j);     /* judge_server.c: grant, belief, owner,
-                                                 * holds */
-void nem_judge_records(struct nem_judge *j);    /* judge_records.c: tokens */
-void nem_judge_passed(struct nem_judge *j);     /* judge_passed.c */
-void nem_judge_order(struct nem_judge *j);      /* judge_order.c: order, reads, writes,
-                                                 * prompt */
-void nem_judge_deaths(struct nem_judge *j);     /* judge_deaths.c: `buried`, dead, soon */
-void nem_judge_conditions(struct nem_judge *j); /* judge_signals.c, and the files that
-                                                 * judge_cond.h names */
-void nem_judge_ends(struct nem_judge *j);       /* judge_ends.c: leak, residue, grows,
-                                                 * spins */
+void nem_judge_exclusion(struct nem_judge *j); /* judge_exclusion.c */
+void nem_judge_holds(struct nem_judge *j);     /* judge_holds.c: unlock, told */
+void nem_judge_forces(struct nem_judge *j);    /* judge_forces.c: told */
+void nem_judge_losses(struct nem_judge *j);    /* judge_losses.c: unlock, told, loss,
+                                                * kept */
+void nem_judge_calls(struct nem_judge *j);     /* judge_calls.c: code, bound, starved,
+                                                * hung */
+void nem_judge_cuts(struct nem_judge *j);      /* judge_calls.c: cut */
+void nem_judge_waits(struct nem_judge *j);     /* judge_waits.c: stuck */
+void nem_judge_tokens(struct nem_judge *j);    /* judge_tokens.c */
+void nem_judge_server(struct nem_judge *j);    /* judge_server.c: grant, belief, owner,
+                                                * holds */
+void nem_judge_records(struct nem_judge *j);   /* judge_records.c: tokens */
+void nem_judge_passed(struct nem_judge *j);    /* judge_passed.c */
+void nem_judge_order(struct nem_judge *j);     /* judge_order.c: order, reads, writes,
+                                                * prompt */
+void nem_judge_deaths(struct nem_judge *j);    /* judge_deaths.c: `buried`, dead, soon */
+void nem_judge_ends(struct nem_judge *j);      /* judge_ends.c: leak, residue, grows,
+                                                * spins */
 
 #endif

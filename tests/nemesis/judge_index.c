@@ -163,12 +163,7 @@ static void name_clients(struct nem_judge *j)
 
 bool nem_is_acquire(unsigned call)
 {
-    return (call >= NEM_LOCK && call <= NEM_TRYRDLOCK) || call == NEM_RETAKE;
-}
-
-bool nem_is_release(unsigned call)
-{
-    return call == NEM_UNLOCK || call == NEM_WAIT;
+    return call >= NEM_LOCK && call <= NEM_TRYRDLOCK;
 }
 
 bool nem_is_try(unsigned call)
@@ -242,7 +237,7 @@ static void begin_call(struct nem_judge *j, struct walk *w, size_t at)
     if (!hold)
         return;
     hold_learn(j, hold, at);
-    if (nem_is_release(op->call))
+    if (op->call == NEM_UNLOCK)
         hold->unlocking = op;
     if (op->call == NEM_DOWNGRADE && hold->downgraded == 0) {
         hold->downgraded = op->at; /* from this call on it counts as a read */
@@ -281,7 +276,7 @@ static void end_call(struct nem_judge *j, struct walk *w, size_t at)
     if (!call->hold)
         return;
     hold_learn(j, call->hold, at);
-    if (nem_is_release(op->call))
+    if (op->call == NEM_UNLOCK)
         end_unlock(w, call);
     if (op->call == NEM_EXTEND && op->code == 0)
         call->hold->fixed = call->invoke->lease_ms != 0;

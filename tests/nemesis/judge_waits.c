@@ -23,10 +23,6 @@ struct span {
 static int64_t had_until(const struct nem_judge *j, const struct nem_hold *hold)
 {
     int64_t last = j->ops[hold->last]->at;
-    if (hold->unlocked && hold->unlocked->call == NEM_WAIT) /* it returned long after */
-        return hold->end > hold->unlocking->at && hold->end < hold->unlocked->at
-                   ? hold->end
-                   : hold->unlocked->at;
     if (hold->unlocked)
         return hold->unlocked->at;
     if (hold->lost != 0)

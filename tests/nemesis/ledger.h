@@ -30,18 +30,12 @@ enum nem_change {
     NEM_LOST_DATA,  /* FLUSHALL, or a new epoch */
     NEM_FORCED_TTL, /* a key of a lock (`id`: its name) has no TTL at the end of a
                      * transaction */
-    NEM_SPOILT,     /* the lock is not recoverable (`value` 1), or is again (0) */
-    /* the condition of the lock's name */
-    NEM_WAITS,     /* `id` waits now, with ticket `value` */
-    NEM_SIGNALLED, /* `id` is to say until `value` (server ms) that it has returned;
-                    * before it had the ticket `ticket`; 0: it was signalled already */
-    NEM_UNWAITS,   /* `id` is gone; it had the ticket `ticket`; 0: it was signalled */
-    NEM_THERE      /* client uuid `id` is present until `value` (server ms), as PRESENT */
+    NEM_SPOILT      /* the lock is not recoverable (`value` 1), or is again (0) */
 };
 
 /* The changes of a transaction as a whole: what it undid itself is not seen. The order
  * within a transaction and lock: LEFT, FREED, UNQUEUED, TOKEN, QUEUED, grants (each with
- * its lease), all others, those of the condition in the order of their ids. */
+ * its lease), all others. */
 struct nem_entry {
     uint64_t number;       /* in the order of execution, over all epochs */
     uint64_t transaction;  /* entries of one script share it */

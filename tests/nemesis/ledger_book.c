@@ -176,50 +176,12 @@ static void tell_granted(struct nem_book *book, unsigned lock,
         tell_lease(book, lock, is->id, reading ? is->score : keys->now.end, reading);
 }
 
-/* ---- conditions */
-
-static bool waits(const struct nem_member *member)
-{
-    return member && nem_is_ticket(member->score);
-}
-
-static void tell_waiter(struct nem_book *book, unsigned lock,
-                        const struct nem_member *was, const struct nem_member *is,
-                        bool reading)
-{
-    (void)reading;
-    if (was && is && was->score == is->score)
-        return;
-    enum nem_change change = !is ? NEM_UNWAITS : waits(is) ? NEM_WAITS : NEM_SIGNALLED;
-    struct nem_entry *entry = add(book, lock, change, is ? is->id : was->id);
-    entry->value = is ? is->score : 0;
-    entry->ticket = waits(was) ? was->score : 0;
-}
-
-static void tell_there(struct nem_book *book, unsigned lock, const struct nem_member *was,
-                       const struct nem_member *is, bool reading)
-{
-    (void)reading;
-    if (!is || !was || is->score != was->score)
-        add(book, lock, NEM_THERE, is ? is->id : was->id)->value = is ? is->score : 0;
-}
-
-static void end_condition(struct nem_book *book, unsigned lock)
-{
-    struct nem_set *sets = book->locks[lock].sets;
-    compare(book, lock, nem_set_before(&sets[NEM_COND]), &sets[NEM_COND].now, false,
-            tell_waiter);
-    compare(book, lock, nem_set_before(&sets[NEM_CONDPRESENT]),
-            &sets[NEM_CONDPRESENT].now, false, tell_there);
-}
-
 /* ---- keys without TTL */
 
 static void tell_persistent(struct nem_book *book, unsigned lock)
 {
-    static const char *const names[] = { "N",        "queue",     "rqueue", "readers",
-                                         "present",  "cancelled", "cond",   "condpresent",
-                                         "condleft", "dirty" };
+    static const char *const names[] = { "N",       "queue",     "rqueue", "readers",
+                                         "present", "cancelled", "dirty" };
     struct nem_keys *keys = &book->locks[lock];
     for (int i = 0; i <= NEM_PARTS; i++) {
         bool persistent = i == NEM_OWNERS  ? keys->now.persistent
@@ -263,7 +225,6 @@ static void end_lock(struct nem_book *book, unsigned lock)
             false, tell_present);
     if (keys->spoilt != keys->old_spoilt)
         add(book, lock, NEM_SPOILT, "")->value = keys->spoilt;
-    end_condition(book, lock);
     tell_persistent(book, lock);
     keys->touched = false;
     for (int part = 0; part < NEM_PARTS; part++)

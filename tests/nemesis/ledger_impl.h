@@ -45,9 +45,6 @@ enum nem_part {
     NEM_READERS,
     NEM_PRESENCE,
     NEM_CANCELLED,
-    NEM_COND,
-    NEM_CONDPRESENT,
-    NEM_CONDLEFT,
     NEM_PARTS
 };
 
@@ -86,11 +83,6 @@ void nem_set_clear(struct nem_set *set);
 /* NULL: not in the set. */
 const struct nem_member *nem_members_find(const struct nem_members *members,
                                           const char *id);
-/* Whether the score of a condition's member is a ticket: it waits. */
-static inline bool nem_is_ticket(uint64_t score)
-{
-    return score >= UINT64_C(100000000000000);
-}
 /* The set before the transaction. */
 const struct nem_members *nem_set_before(const struct nem_set *set);
 

@@ -159,9 +159,7 @@ static int key_of(const struct nem_arg *key, int *ret_part)
         int part;
     } parts[] = { { "queue", NEM_QUEUE },         { "rqueue", NEM_RQUEUE },
                   { "readers", NEM_READERS },     { "present", NEM_PRESENCE },
-                  { "cancelled", NEM_CANCELLED }, { "dirty", PART_DIRTY },
-                  { "cond", NEM_COND },           { "condpresent", NEM_CONDPRESENT },
-                  { "condleft", NEM_CONDLEFT } };
+                  { "cancelled", NEM_CANCELLED }, { "dirty", PART_DIRTY } };
     static const char companion[] = "rlock:{", token[] = "redisson_lock_token:{";
     const char *brace;
 

@@ -10,22 +10,15 @@ EXTRA_DIST += $(NEMESIS_TEST) \
 if HAVE_CHECK
 
 tests_nemesis_crewman_SOURCES = tests/nemesis/crewman.c tests/nemesis/oplog.h \
-	tests/nemesis/buffer.h tests/nemesis/buffer.c \
 	tests/nemesis/link.h tests/nemesis/link.c \
-	tests/nemesis/man.h tests/nemesis/man.c \
 	tests/nemesis/pulse.h tests/nemesis/pulse.c \
 	tests/nemesis/robbery.h tests/nemesis/robbery.c \
 	tests/nemesis/sacrifice.h tests/nemesis/sacrifice.c \
-	tests/nemesis/secret.h tests/nemesis/secret.c \
 	tests/nemesis/target.h tests/nemesis/target.c \
-	tests/nemesis/trade.h tests/nemesis/trade.c \
-	tests/nemesis/usage.h tests/nemesis/usage.c \
-	tests/nemesis/within.h tests/nemesis/within.c
+	tests/nemesis/usage.h tests/nemesis/usage.c
 tests_nemesis_crewman_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_builddir) -I$(top_srcdir)/src \
 	$(HIREDIS_CFLAGS)
-# for within.c
-tests_nemesis_crewman_LINK = $(TEST_LINK) -Wl,--wrap=rlk_condition_begin_locked \
-	-Wl,--wrap=rlk_exclusive_retake
+tests_nemesis_crewman_LINK = $(TEST_LINK)
 tests_nemesis_crewman_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) $(OPENSSL_LIBS) -lpthread -ldl
 
 # Acts as strangers: uses the server and <rlock.h>.

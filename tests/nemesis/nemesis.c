@@ -109,7 +109,6 @@ static struct nem_plan plan_of(unsigned long round)
                              .faults_ms = opt.seconds * 1000,
                              .processes = opt.crew.processes,
                              .locks = opt.crew.locks,
-                             .buffers = opt.crew.buffers,
                              .lease_ms = opt.crew.lease_ms,
                              .gap_ms = gap_of(round),
                              .kinds = kinds,
@@ -147,8 +146,7 @@ static bool has_full_coverage(void)
 static unsigned spare_descriptors(void)
 {
     enum { MORE = 6, NODES = 6 };
-    return (opt.crew.threads + 2 * opt.crew.buffers + MORE) *
-           (nem_is_cluster(opt.servers) ? NODES : 1);
+    return (opt.crew.threads + MORE) * (nem_is_cluster(opt.servers) ? NODES : 1);
 }
 
 /* What the judge must know about a round: see judge.h. */
@@ -157,7 +155,6 @@ static struct nem_round round_of(unsigned long number, const struct nem_times *t
     return (struct nem_round){ .processes = opt.crew.processes,
                                .threads = opt.crew.threads,
                                .locks = opt.crew.locks,
-                               .buffers = opt.crew.buffers,
                                .lease_ms = opt.crew.lease_ms,
                                .presence_ms = opt.crew.presence_ms,
                                .commandtimeout_ms = opt.crew.commandtimeout_ms,
@@ -394,10 +391,6 @@ static bool must_be_tried(enum nem_rule rule)
         return true;
     if (!nem_has_ledger(opt.servers) && nem_rule_needs_ledger(rule))
         return false;
-    if (rule == NEM_RULE_STUCK && !nem_is_cluster(opt.servers))
-        return false;
-    if (nem_rule_is_of_conditions(rule))
-        return opt.crew.buffers > 0 && rule != NEM_RULE_ITEMS;
     unsigned long rounds = run.rounds - run.inconclusive;
     if (rule == NEM_RULE_BURIED || rule == NEM_RULE_DEAD || rule == NEM_RULE_SOON)
         return opt.in_turn && opt.crew.guard != NEM_GUARD_OFF &&

@@ -61,37 +61,6 @@ enum { NEM_SACRIFICES = 3 };
 #define NEM_FORGED_THREAD "424242"
 #define NEM_FORGED_NAME "forged"
 
-/*
- * A buffer: a mutex or fair lock, and two conditions, "there are items" and "there is
- * room". Its traders put items in and take them out (trade.h). The buffer number i has
- * the lock and the conditions of the names of the locks 3i to 3i + 2: the first of its
- * conditions has the lock's own name, the second one a name that in a cluster is mostly
- * at another node.
- */
-enum { NEM_BUFFERS_MAX = 16 };
-static inline unsigned nem_buffer_lock(unsigned buffer)
-{
-    return 3 * buffer + buffer % 2;
-}
-static inline unsigned nem_buffer_items(unsigned buffer)
-{
-    return nem_buffer_lock(buffer);
-}
-static inline unsigned nem_buffer_room(unsigned buffer)
-{
-    return 3 * buffer + 2;
-}
-/* Whether its traders have no other way to an item, or to room, than a signal: they never
- * wait with a deadline, and it holds one item. The others are used in all ways. */
-static inline bool nem_buffer_patient(unsigned buffer)
-{
-    return buffer % 3 == 0;
-}
-static inline unsigned nem_buffer_size(unsigned buffer)
-{
-    return nem_buffer_patient(buffer) ? 1 : 3;
-}
-
 /* The servers behind the locks. */
 enum nem_servers {
     NEM_PLAIN,    /* one */
@@ -128,16 +97,9 @@ enum nem_what {
     NEM_CUT_OFF,    /* of the events' thread: a connection of the library's threads has
                      * ended, but not because an answer was missing; code 0: the
                      * subscriber's, 1: the watchdog's */
-    NEM_DONE,       /* the thread ends upon a command: it holds nothing and waits for
+    NEM_DONE        /* the thread ends upon a command: it holds nothing and waits for
                        nothing */
-    /* of conditions */
-    NEM_JOINING, /* in a NEM_WAIT, before its first request: `id` is that of the wait */
-    NEM_WAITED,  /* a wait has returned `code`, or its thread was cancelled (`code`
-                  * NEM_CANCELLED_WAIT); before it are the returns of NEM_WAIT and
-                  * NEM_RETAKE */
-    NEM_TRADED   /* a buffer, whose lock it is, has `code` items now; before the signal */
 };
-enum { NEM_CANCELLED_WAIT = -1 };
 
 enum nem_call {
     NEM_NO_CALL,
@@ -150,20 +112,8 @@ enum nem_call {
     NEM_UNLOCK,
     NEM_DOWNGRADE,
     NEM_EXTEND,
-    NEM_CONSISTENT,
-    /* of the condition `condition` */
-    NEM_WAIT,   /* of the lock it is an unlock: it returns when the thread is awake, and
-                 * before it takes the lock again; or with the lock, which it never gave up.
-                 * INVOKE: `deadline`, 0: none; `code` 1: the thread may be cancelled in it
-                 */
-    NEM_RETAKE, /* the second part of such a wait: a lock() */
-    NEM_SIGNAL,
-    NEM_BROADCAST
+    NEM_CONSISTENT
 };
-static inline bool nem_is_of_condition(unsigned call)
-{
-    return call == NEM_SIGNAL || call == NEM_BROADCAST;
-}
 
 struct nem_op {
     int64_t at;  /* INVOKE, CHECK: before the call; RETURN, CHECK that says lost: after
@@ -178,7 +128,6 @@ struct nem_op {
     bool reading;   /* the mode of the hold, or of the request */
     uint8_t levels; /* of the thread's hold after the call */
     uint32_t pid;
-    uint32_t condition; /* of the calls and records of conditions */
     /* the hold's owner id at the server, "" without one; of STARTED the client's uuid */
     char id[NEM_ID_MAX];
 };

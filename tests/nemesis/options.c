@@ -46,9 +46,6 @@ static const char help[] =
     "  --seconds S     of faults in a round: 15\n"
     "  --gap MS        mean time between faults: 400\n"
     "  --processes W   4     --threads T  3     --locks K  9\n"
-    "  --buffers B     that producers and consumers use, two of each process for each, "
-    "with\n"
-    "                  two conditions each: 0\n"
     "  --lease MS      1000; 3000 with several servers\n"
     "  --long P        of 100 sections last about a lease: 1\n"
     "  --think MS      between two sections of a thread, at most: as many as processes, "
@@ -135,7 +132,6 @@ enum {
     OPT_PROCESSES,
     OPT_THREADS,
     OPT_LOCKS,
-    OPT_BUFFERS,
     OPT_LEASE,
     OPT_LONG,
     OPT_THINK,
@@ -161,7 +157,6 @@ static const struct option long_options[] = {
     { "processes", required_argument, NULL, OPT_PROCESSES },
     { "threads", required_argument, NULL, OPT_THREADS },
     { "locks", required_argument, NULL, OPT_LOCKS },
-    { "buffers", required_argument, NULL, OPT_BUFFERS },
     { "lease", required_argument, NULL, OPT_LEASE },
     { "long", required_argument, NULL, OPT_LONG },
     { "think", required_argument, NULL, OPT_THINK },
@@ -251,16 +246,6 @@ static void fit_servers(struct nem_options *opt)
         opt->crew.lease_ms = LEASE_MS;
 }
 
-/* The names of their conditions are those of locks. */
-static void fit_buffers(const struct nem_options *opt)
-{
-    unsigned buffers = opt->crew.buffers;
-    if (buffers == 0 || nem_buffer_room(buffers - 1) < opt->crew.locks)
-        return;
-    fprintf(stderr, "nemesis: --buffers %u needs --locks %u\n", buffers, 3 * buffers);
-    exit(EXIT_FAILURE);
-}
-
 static void take_option(struct nem_options *opt, int option, const char *arg)
 {
     switch (option) {
@@ -293,9 +278,6 @@ static void take_option(struct nem_options *opt, int option, const char *arg)
         break;
     case OPT_LOCKS:
         opt->crew.locks = (unsigned)number_of(arg, 1, NEM_LOCKS_MAX, "--locks");
-        break;
-    case OPT_BUFFERS:
-        opt->crew.buffers = (unsigned)number_of(arg, 0, NEM_BUFFERS_MAX, "--buffers");
         break;
     case OPT_LEASE:
         opt->crew.lease_ms = number_of(arg, 300, 60000, "--lease");
@@ -356,5 +338,4 @@ void nem_options_take(struct nem_options *opt, int argc, char **argv)
         opt->crew.think_ms = opt->crew.processes;
     fit_guard(opt);
     fit_servers(opt);
-    fit_buffers(opt);
 }

@@ -79,15 +79,9 @@ static const struct {
     [NEM_RESHARD_HALFWAY] = { "reshard-halfway", NEM_LANE_SERVER, 120, 200, false },
 };
 
-/* the last ones are the keys of a condition */
-static const char *const companions[] = { "queue",       "rqueue",   "present", "readers",
-                                          "cancelled",   "dirty",    "keepers", "cond",
-                                          "condpresent", "condleft", NULL };
-enum {
-    COMPANIONS = sizeof(companions) / sizeof(companions[0]) - 1,
-    OF_CONDITIONS = 3,
-    OF_LOCKS = COMPANIONS - OF_CONDITIONS
-};
+static const char *const companions[] = { "queue",     "rqueue", "present", "readers",
+                                          "cancelled", "dirty",  "keepers", NULL };
+enum { COMPANIONS = sizeof(companions) / sizeof(companions[0]) - 1 };
 
 static const struct nem_right rights[] = {
     { { "-zadd" }, "+zadd" },
@@ -261,7 +255,7 @@ static int64_t draw_amount(struct draw *d, enum nem_kind kind)
     case NEM_CLOCK_FORWARD:
         return between(d, lease / 2, 3 * lease);
     case NEM_DELETE_COMPANION:
-        return between(d, 0, (d->options->buffers > 0 ? COMPANIONS : OF_LOCKS) - 1);
+        return between(d, 0, COMPANIONS - 1);
     case NEM_FAILOVER:
     case NEM_MASTER_KILL:
     case NEM_MASTER_STOP:
@@ -276,17 +270,6 @@ static int64_t draw_amount(struct draw *d, enum nem_kind kind)
     default:
         return 0;
     }
-}
-
-/* A lock; for a key of a condition, the lock of its name. */
-static unsigned draw_lock(struct draw *d, const struct nem_step *step)
-{
-    const struct nem_plan_options *o = d->options;
-    uint64_t number = next(d);
-    if (step->kind != NEM_DELETE_COMPANION || step->amount < OF_LOCKS)
-        return (unsigned)(number % o->locks);
-    unsigned buffer = (unsigned)(number / 2 % o->buffers);
-    return number % 2 == 0 ? nem_buffer_items(buffer) : nem_buffer_room(buffer);
 }
 
 static struct nem_step draw_step(struct draw *d, enum nem_kind kind, int64_t begin_ms)
@@ -310,7 +293,7 @@ static struct nem_step draw_step(struct draw *d, enum nem_kind kind, int64_t beg
         step.connection = (uint16_t)between(d, 1, CONNECTIONS);
     if (kind == NEM_DELETE_LOCK || kind == NEM_DELETE_COMPANION || kind == NEM_RESHARD ||
         kind == NEM_RESHARD_HALFWAY)
-        step.lock = (uint16_t)draw_lock(d, &step);
+        step.lock = (uint16_t)(next(d) % o->locks);
     return step;
 }
 

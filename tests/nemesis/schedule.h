@@ -12,7 +12,6 @@ struct nem_plan_options {
     long faults_ms;     /* faults begin for this long; all have ended soon after */
     unsigned processes; /* targets */
     unsigned locks;
-    unsigned buffers; /* 0: no key of a condition is deleted */
     long lease_ms;
     long gap_ms;    /* the mean time between two faults */
     uint64_t kinds; /* bit i: enum nem_kind i is wanted */
@@ -96,8 +95,7 @@ enum nem_lane nem_kind_lane(enum nem_kind kind);
 bool nem_kind_of_one(enum nem_kind kind);
 bool nem_steps_clash(const struct nem_step *a, const struct nem_step *b);
 
-/* The suffixes of the companion keys of a lock, then of a condition; NULL after the last
- * one. */
+/* The suffixes of a lock's companion keys; NULL after the last one. */
 const char *nem_companion(unsigned number);
 
 /* What the workers' user loses and gets back: words of ACL SETUSER, NULL after the last

@@ -305,79 +305,6 @@ START_TEST(recovery_is_recognized_by_the_marker_of_a_client)
 }
 END_TEST
 
-/* ---- conditions */
-
-#define WAIT_A UUID_A ":1:7:c3000"
-#define WAIT_B UUID_B ":1:7:c3000"
-#define PRESENCE "3000"
-#define LIFE "7000"
-
-static uint64_t waits(const char *id, const char *uuid)
-{
-    struct answer a =
-        RUN(RLK_COND_WAIT, id, uuid, PRESENCE, "9000000000000000", "0", LIFE, "", "");
-    ck_assert_str_eq(WHAT(a), "waiting");
-    return (uint64_t)a.fate[0].ticket;
-}
-
-/* count "0": all */
-static void wakes(const char *count)
-{
-    const redisReply *reply =
-        run_raw(RLK_COND_SIGNAL, TEST_ARGV(UUID_C, count, "0", LIFE, "", ""));
-    ck_assert_int_eq(reply->type, REDIS_REPLY_ARRAY);
-}
-
-START_TEST(a_signal_is_seen_and_its_end)
-{
-    long long before = server_ms();
-    uint64_t ticket = waits(WAIT_A, UUID_A);
-    wakes("1");
-    RUN(RLK_COND_REFRESH, UUID_A, PRESENCE, "", "1:7:c3000 ", LIFE, "", "");
-    RUN(RLK_COND_REFRESH, UUID_A, PRESENCE, "", "", LIFE, "1:7:c3000 ", "");
-    archive(0);
-    read_ledger();
-    const struct nem_entry *joined = one(NEM_WAITS, WAIT_A);
-    ck_assert_uint_eq(joined->lock, LOCK);
-    ck_assert_uint_eq(joined->value, ticket);
-    ck_assert_uint_ge(one(NEM_THERE, UUID_A)->value, (uint64_t)before + 3000);
-    const struct nem_entry *signalled = find(NEM_SIGNALLED, WAIT_A, 0);
-    ck_assert_ptr_nonnull(signalled);
-    ck_assert_uint_eq(signalled->ticket, ticket);
-    ck_assert_uint_ge(signalled->value, (uint64_t)before + 6000);
-    const struct nem_entry *kept = find(NEM_SIGNALLED, WAIT_A, 1); /* its time goes on */
-    ck_assert(!kept || (kept->ticket == 0 && kept->value > signalled->value));
-    ck_assert_uint_eq(one(NEM_UNWAITS, WAIT_A)->ticket, 0);
-}
-END_TEST
-
-START_TEST(a_broadcast_takes_all_out_in_one_transaction)
-{
-    uint64_t first = waits(WAIT_A, UUID_A), second = waits(WAIT_B, UUID_B);
-    wakes("0");
-    archive(0);
-    read_ledger();
-    ck_assert_uint_eq(one(NEM_UNWAITS, WAIT_A)->ticket, first);
-    ck_assert_uint_eq(one(NEM_UNWAITS, WAIT_B)->ticket, second);
-    ck_assert_uint_eq(one(NEM_UNWAITS, WAIT_A)->transaction,
-                      one(NEM_UNWAITS, WAIT_B)->transaction);
-    NONE(NEM_SIGNALLED, WAIT_A);
-    NONE(NEM_FORCED_TTL, "cond");
-}
-END_TEST
-
-START_TEST(condition_without_a_TTL_is_reported)
-{
-    waits(WAIT_A, UUID_A);
-    test_redis_do(redis, "PERSIST", "rlock:{" BYHAND_LOCK "}:condpresent");
-    archive(0);
-    read_ledger();
-    one(NEM_FORCED_TTL, "condpresent");
-}
-END_TEST
-
-/* ---- the end of keys */
-
 static bool is_gone(void *arg)
 {
     (void)arg;
@@ -699,9 +626,6 @@ static Suite *ledger_suite(void)
     tcase_add_test(scripts, a_downgrade_is_no_grant_and_lets_readers_in);
     tcase_add_test(scripts, a_cancel_marks_and_leaves_the_queue);
     tcase_add_test(scripts, recovery_is_recognized_by_the_marker_of_a_client);
-    tcase_add_test(scripts, a_signal_is_seen_and_its_end);
-    tcase_add_test(scripts, a_broadcast_takes_all_out_in_one_transaction);
-    tcase_add_test(scripts, condition_without_a_TTL_is_reported);
     tcase_add_test(scripts, an_expiry_is_seen);
     tcase_add_test(scripts, keys_without_TTL_are_reported_once);
     tcase_add_test(scripts, the_scripts_leave_no_key_without_ttl);

@@ -183,34 +183,6 @@ START_TEST(steps_begin_in_order_and_end_soon_after_the_last_may_begin)
 }
 END_TEST
 
-/* The names of the keys that are deleted beside locks, with a bit for each lock. */
-static uint64_t deleted(const char *suffix)
-{
-    uint64_t locks = 0;
-    for (size_t i = 0; i < plan.count; i++)
-        if (plan.steps[i].kind == NEM_DELETE_COMPANION &&
-            strcmp(nem_companion((unsigned)plan.steps[i].amount), suffix) == 0)
-            locks |= UINT64_C(1) << plan.steps[i].lock;
-    return locks;
-}
-
-START_TEST(keys_of_conditions_are_deleted_where_there_are_some)
-{
-    static const char *const keys[] = { "cond", "condpresent", "condleft" };
-    struct nem_plan_options o = options(5);
-    o.faults_ms = 60 * MINUTE_MS;
-    o.kinds = UINT64_C(1) << NEM_DELETE_COMPANION;
-    make(&o);
-    for (int i = 0; i < 3; i++)
-        ck_assert_uint_eq(deleted(keys[i]), 0);
-    o.buffers = 2;
-    make(&o);
-    for (int i = 0; i < 3; i++) /* the conditions of the buffers 0 and 1 */
-        ck_assert_uint_eq(deleted(keys[i]), 1 << 0 | 1 << 2 | 1 << 4 | 1 << 5);
-    ck_assert_uint_eq(deleted("queue"), (1 << 9) - 1);
-}
-END_TEST
-
 START_TEST(targets_and_locks_are_those_that_exist)
 {
     struct nem_plan_options o = options(5);
@@ -393,7 +365,6 @@ int main(void)
     tcase_add_test(tc, only_requested_kinds_of_fault_occur);
     tcase_add_test(tc, steps_that_spoil_one_another_do_not_overlap);
     tcase_add_test(tc, steps_begin_in_order_and_end_soon_after_the_last_may_begin);
-    tcase_add_test(tc, keys_of_conditions_are_deleted_where_there_are_some);
     tcase_add_test(tc, targets_and_locks_are_those_that_exist);
     tcase_add_test(tc, stops_are_shorter_or_longer_than_a_lease_as_they_are_named);
     tcase_add_test(tc, gaps_are_around_their_mean);

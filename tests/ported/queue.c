@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads produce numbers into a ring that a mutex guards; others consume them.
- * Semaphores count the numbers in it. */
+ * Semaphores count the numbers in it, because condition variables need pthread's own
+ * mutexes. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>

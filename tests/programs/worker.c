@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program: with=programs/worker_commands.c,programs/worker_cv.c,programs/worker_exit.c */
+/* program: with=programs/worker_commands.c,programs/worker_exit.c */
 /*
  * A user of the library that obeys commands: one a line on stdin, one answer a line on
  * stdout, "= ok ...", "= <name of the code>" or "= ? <why>". It uses <rlock.h> only.
@@ -29,13 +29,6 @@
  *   unlock H, rdunlock H, wrunlock H, downgrade H
  *   extend H LEASE
  *   state H, remaining H, token H, count H
- *   cond C NAME [clock=mono] [outage=fail] [pshared=1]
- *                     makes a condition C of the current client
- *   wait C H          waits for it with the mutex or fair lock H
- *   timedwait C H MS  until MS ms from now on its clock
- *   clockwait C H MS  the same on CLOCK_MONOTONIC
- *   signal C, broadcast C, destroycond C
- *
  *   hoard NAME N      locks N mutexes NAME0, NAME1 ... by as many handles
  *   hammer H N FILE   N times: lock, add 1 to the 64-bit number in FILE in two steps,
  *                     unlock

@@ -96,7 +96,7 @@ static const char *code_name(int code)
     return other;
 }
 
-void put_code(char *answer, int rc)
+static void put_code(char *answer, int rc)
 {
     put(answer, "%s", code_name(rc));
 }
@@ -127,7 +127,7 @@ static long number(const struct words *w, int i)
 }
 
 /* The value of "key=value" among the words; NULL: not given. */
-const char *option(const struct words *w, const char *key)
+static const char *option(const struct words *w, const char *key)
 {
     size_t n = strlen(key);
     for (int i = 0; i < w->count; i++) {
@@ -161,28 +161,13 @@ static rlock_client_t *client(void)
     return clients[__atomic_load_n(&current, __ATOMIC_SEQ_CST)];
 }
 
-struct rlock_client *current_client(void)
-{
-    return client();
-}
-
-void find_exclusive(const char *tag, struct rlock_mutex **ret_mutex,
-                    struct rlock_fair **ret_fair)
-{
-    struct handle *h = find_handle(tag, false);
-
-    *ret_mutex = h && h->kind == MUTEX ? &h->lock.mutex : NULL;
-    *ret_fair = h && h->kind == FAIR ? &h->lock.fair : NULL;
-}
-
 /* ---- clients */
 
 static void on_event(const rlock_event_t *event, void *arg)
 {
     static const char *const kinds[] = { "AT_RISK",    "SAFE_AGAIN",   "LOST",
                                          "OWNER_DIED", "DISCONNECTED", "CONNECTED" };
-    static const char *const types[] = { "-",      "mutex",    "fair",
-                                         "rwlock", "redisson", "condition" };
+    static const char *const types[] = { "-", "mutex", "fair", "rwlock", "redisson" };
     (void)arg;
     say("event %s %s %" PRIu64 " %ld %s %s %s", kinds[event->kind],
         event->name && event->name[0] ? event->name : "-", event->token,
@@ -311,18 +296,13 @@ static void do_stats(const struct words *w, char *answer)
                         FIELD(owners_died) FIELD(connects) FIELD(connect_failures)
                             FIELD(reconnects) FIELD(unknown_outcomes)
                                 FIELD(background_releases) FIELD(messages)
-                                    FIELD(messages_ignored) FIELD(refusals) FIELD(burials)
-                                        FIELD(cond_waits) FIELD(cond_wakeups)
-                                            FIELD(cond_needless) FIELD(cond_timeouts)
-                                                FIELD(signals) FIELD(broadcasts)
-                                                    FIELD(signals_deferred),
+                                    FIELD(messages_ignored) FIELD(refusals)
+                                        FIELD(burials),
         s.holds_now, s.waiters_now, s.acquisitions, s.reentries, s.releases, s.waits,
         s.grants, s.grants_orphaned, s.local_handovers, s.timeouts, s.cancels,
         s.round_trips, s.renewals, s.renewal_failures, s.refreshes, s.losses,
         s.owners_died, s.connects, s.connect_failures, s.reconnects, s.unknown_outcomes,
-        s.background_releases, s.messages, s.messages_ignored, s.refusals, s.burials,
-        s.cond_waits, s.cond_wakeups, s.cond_needless, s.cond_timeouts, s.signals,
-        s.broadcasts, s.signals_deferred);
+        s.background_releases, s.messages, s.messages_ignored, s.refusals, s.burials);
 #undef FIELD
 }
 
@@ -811,5 +791,5 @@ bool run_command(const char *line, char *answer)
             return true;
         }
     }
-    return run_cond_command(&w, answer);
+    return false;
 }

@@ -4,7 +4,6 @@
 #ifndef TEST_WORKER_COMMANDS_H
 #define TEST_WORKER_COMMANDS_H
 
-#include <rlock.h>
 #include <stdbool.h>
 
 enum { LINE_MAX_LEN = 1024, WORDS_MAX = 16, TAG_MAX = 32 };
@@ -23,17 +22,6 @@ const char *word(const struct words *w, int i);
 __attribute__((format(printf, 1, 2))) void say(const char *format, ...);
 /* Writes an answer of at most LINE_MAX_LEN. */
 __attribute__((format(printf, 2, 3))) void put(char *answer, const char *format, ...);
-
-/* For worker_cv.c: the current client; the mutex or the fair lock of a handle (the
- * other one is NULL; both: there is no such handle). */
-struct rlock_client *current_client(void);
-void find_exclusive(const char *tag, struct rlock_mutex **ret_mutex,
-                    struct rlock_fair **ret_fair);
-void put_code(char *answer, int rc);
-/* The value of "key=value" among the words; NULL: not given. */
-const char *option(const struct words *w, const char *key);
-/* Runs a command about a condition. False: it is none. */
-bool run_cond_command(const struct words *w, char *answer);
 
 /* Runs a command in the calling thread. False: there is no such command. */
 bool run_command(const char *line, char *answer);

@@ -65,12 +65,6 @@ struct test_redis *byhand_user_without(const char *command)
     return r;
 }
 
-/* Both names of a script with two are the lock's. */
-static size_t key_of(char *buf, enum rlk_key key)
-{
-    return rlk_key_write(buf, RLK_KEY_KIND(key), BYHAND_LOCK, NAME_LEN);
-}
-
 const redisReply *run_raw(enum rlk_script_id id, const char *const args[])
 {
     const struct rlk_script *s = &rlk_scripts[id];
@@ -85,7 +79,7 @@ const redisReply *run_raw(enum rlk_script_id id, const char *const args[])
     argv[argc++] = s->text;
     argv[argc++] = count;
     for (int i = 0; i < s->key_count; i++) {
-        keys[i][key_of(keys[i], s->keys[i])] = '\0';
+        keys[i][rlk_key_write(keys[i], s->keys[i], BYHAND_LOCK, NAME_LEN)] = '\0';
         argv[argc++] = keys[i];
     }
     argv[argc++] = RLK_LAYOUT;

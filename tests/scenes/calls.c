@@ -302,41 +302,6 @@ static void calls_of_rwlock(struct calls *c)
     GOOD(rlock_rwlock_destroy(&l));
 }
 
-/* ---- conditions. The waits are cancellation points, and not here. */
-
-static void calls_of_condattr(struct calls *c)
-{
-    rlock_condattr_t attr;
-    rlock_client_t *client;
-    clockid_t clock;
-    int n;
-
-    GOOD(rlock_condattr_init(&attr));
-    GOOD(rlock_condattr_setpshared(&attr, RLOCK_PROCESS_PRIVATE));
-    GOOD(rlock_condattr_getpshared(&attr, &n));
-    GOOD(rlock_condattr_setclock(&attr, CLOCK_MONOTONIC));
-    GOOD(rlock_condattr_getclock(&attr, &clock));
-    GOOD(rlock_condattr_setoutage(&attr, RLOCK_OUTAGE_FAIL));
-    GOOD(rlock_condattr_getoutage(&attr, &n));
-    GOOD(rlock_condattr_setclient(&attr, c->client));
-    GOOD(rlock_condattr_getclient(&attr, &client));
-    GOOD(rlock_condattr_destroy(&attr));
-}
-
-static void calls_of_cond(struct calls *c)
-{
-    rlock_condattr_t attr;
-    rlock_cond_t cond;
-
-    GOOD(rlock_condattr_init(&attr));
-    GOOD(rlock_condattr_setclient(&attr, c->client));
-    GOOD(rlock_cond_init(&cond, &attr, c->free_one));
-    GOOD(rlock_condattr_destroy(&attr));
-    GOOD(rlock_cond_signal(&cond));
-    GOOD(rlock_cond_broadcast(&cond));
-    GOOD(rlock_cond_destroy(&cond));
-}
-
 /* ---- the rest */
 
 static int each(const rlock_info_t *info, void *arg)
@@ -412,11 +377,9 @@ void calls_of_all(struct calls *c)
     calls_of_clientattr(c);
     calls_of_mutexattr(c);
     calls_of_rwlockattr(c);
-    calls_of_condattr(c);
     calls_of_mutex(c);
     calls_in_vain(c);
     calls_of_rwlock(c);
-    calls_of_cond(c);
     calls_of_client(c);
     calls_of_administration(c);
 }

@@ -70,21 +70,11 @@ static inline void follow(int i)
     test_redis_do(at_replica[i], "REPLICAOF", "127.0.0.1", port);
 }
 
-/* All replicas follow, and have what the master has. */
-static inline void await_all_replicas(void)
+/* Checked fixture: all replicas follow, and have what the master has. */
+static inline void open_replicas(void)
 {
     char bound[16];
 
-    wait_replicas(REPLICAS);
-    test_redis_do(redis, "SET", "begin", "1");
-    snprintf(bound, sizeof(bound), "%ld", test_ms(REPLICAS_SOON_MS));
-    ck_assert_int_eq(test_redis_int(redis, "WAIT", "2", bound), REPLICAS);
-    test_redis_do(redis, "DEL", "begin");
-}
-
-/* Checked fixture. */
-static inline void open_replicas(void)
-{
     for (int i = 0; i < REPLICAS; i++) {
         test_server_resume(&replicas[i]);
         at_replica[i] = test_redis_connect(replicas[i].path);
@@ -93,7 +83,11 @@ static inline void open_replicas(void)
     test_redis_config(redis, "min-replicas-to-write", "0");
     for (int i = 0; i < REPLICAS; i++)
         follow(i);
-    await_all_replicas();
+    wait_replicas(REPLICAS);
+    test_redis_do(redis, "SET", "begin", "1");
+    snprintf(bound, sizeof(bound), "%ld", test_ms(REPLICAS_SOON_MS));
+    ck_assert_int_eq(test_redis_int(redis, "WAIT", "2", bound), REPLICAS);
+    test_redis_do(redis, "DEL", "begin");
 }
 
 static inline void close_replicas(void)

@@ -607,8 +607,7 @@ const char *scene_call_argv(enum rlk_script_id script, const char *name,
     all[n++] = s->sha;
     all[n++] = count;
     for (int i = 0; i < s->key_count; i++) {
-        keys[i][rlk_key_write(keys[i], RLK_KEY_KIND(s->keys[i]), name, strlen(name))] =
-            '\0';
+        keys[i][rlk_key_write(keys[i], s->keys[i], name, strlen(name))] = '\0';
         all[n++] = keys[i];
     }
     all[n++] = RLK_LAYOUT;
